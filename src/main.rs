@@ -1,0 +1,3 @@
+//! The command line's front door.
+
+fn main() {}

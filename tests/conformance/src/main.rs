@@ -1,0 +1,3 @@
+//! A worker that offers what the protocol's conformance suite asks of a server.
+
+fn main() {}

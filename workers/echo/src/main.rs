@@ -1,0 +1,3 @@
+//! The example worker to copy.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! A tenant's first process, for tests that drive the Linux backend without the product's own binary.
+
+fn main() {}
