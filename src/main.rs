@@ -1,3 +1,13 @@
-//! The command line's front door.
+//! The command line's front door, and the hidden doors through which this program starts itself again.
 
-fn main() {}
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Told apart before anything else runs: a tenant's first process must be single-threaded, and the children of a
+    // service take their standard descriptors apart before a runtime starts.
+    let verb = std::env::args_os().nth(1);
+    match verb.as_deref().and_then(OsStr::to_str) {
+        _ => playground::cli::main(),
+    }
+}

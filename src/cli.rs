@@ -1,0 +1,115 @@
+//! The command line: what a person types, and the exit code and words they get back.
+//!
+//! Data goes to stdout, everything else to stderr. Each verb has a file of its own below this one.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::telemetry::{self, Verbosity};
+
+mod failure;
+mod mcp;
+mod place;
+mod say;
+
+use failure::Failure;
+
+/// Reads the command line, does what it says, and turns the outcome into an exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    run(std::env::args_os())
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "playground", version, about = "A safe, persistent shell for AI clients, over MCP", after_help = FIRST)]
+struct Line {
+    /// Say more on stderr; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+
+    /// Say only what went wrong.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve one sandbox to a local MCP client over stdin and stdout, with no network.
+    Mcp(mcp::Mcp),
+}
+
+fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line = match Line::try_parse_from(arguments) {
+        Ok(line) => line,
+        Err(fault) => {
+            // A reader that went away is no reason to answer otherwise.
+            let _ = fault.print();
+            return ExitCode::from(u8::try_from(fault.exit_code()).unwrap_or(2));
+        }
+    };
+    let Some(verb) = line.verb else {
+        say::data(&Line::command().render_help().to_string());
+        return ExitCode::SUCCESS;
+    };
+    let verbosity = Verbosity::new(line.verbose, line.quiet);
+    telemetry::start(verbosity);
+    let done = match verb {
+        Verb::Mcp(mcp) => mcp.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Starts the runtime a verb runs on.
+fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|fault| Failure::new(anyhow::Error::new(fault).context("start the runtime")))?
+        .block_on(work)
+}
+
+#[cfg(feature = "mcp-http")]
+const FIRST: &str = "\
+Example:
+  playground quickstart        # a tenant, its token, and a service on 127.0.0.1:8377";
+
+#[cfg(not(feature = "mcp-http"))]
+const FIRST: &str = "\
+Example:
+  playground mcp               # what an MCP client starts; this build has no server";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Line;
+
+    #[test]
+    fn the_command_tree_is_consistent() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_verb_has_an_example() {
+        fn check(command: &clap::Command, path: &str, missing: &mut Vec<String>) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if !help.contains("Example") {
+                missing.push(path.to_owned());
+            }
+            for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+                check(verb, &format!("{path} {}", verb.get_name()), missing);
+            }
+        }
+        let mut missing = Vec::new();
+        check(&Line::command(), "playground", &mut missing);
+        assert!(missing.is_empty(), "no example: {missing:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a service is told to be, after the command line was read and before anything is opened.
+//!
+//! Each part of the service gets its own share of this and no part reads the command line, the environment or a global.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::state::StateDir;
+use crate::telemetry::Verbosity;
+
+/// A whole service.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub bind: SocketAddr,
+    /// Without one, sessions end with the process and there is no operator socket.
+    pub state: Option<StateDir>,
+    pub credentials: PathBuf,
+    pub upstreams: Upstreams,
+    /// Host names that clients may use; none means any well-formed one, with a warning.
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub proxies: Vec<IpAddr>,
+    pub limits: Limits,
+    pub edge_user: EdgeUser,
+    pub tls: Option<Tls>,
+    /// Whether a host that cannot isolate is a fault even where native tenants could be served.
+    pub needs_sandbox: bool,
+    pub verbosity: Verbosity,
+}
+
+/// What stands behind the edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstreams {
+    /// The built-in sandbox worker as a child, and native workers where a manifest names them.
+    Sandbox { manifest: Option<PathBuf> },
+    /// A sandbox worker that runs as a service of its own.
+    Elsewhere { address: SocketAddr, token_file: PathBuf, manifest: Option<PathBuf> },
+    /// Native workers alone.
+    Native { manifest: PathBuf },
+}
+
+/// The bounds that an operator can move; all others are constants of the stage they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub session_idle: Duration,
+    pub body: usize,
+    pub sessions: usize,
+    pub sessions_per_tenant: usize,
+    pub drain: Duration,
+}
+
+/// Who the edge runs as when the service was started by root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EdgeUser {
+    /// The user `playground` where there is one, else a uid that no one else has.
+    Default,
+    /// A user's name or a uid.
+    Named(String),
+}
+
+/// HTTPS in the edge itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            session_idle: Duration::from_secs(3600),
+            // The sandbox's own file tool takes 3 MiB, which base64 and JSON make larger.
+            body: 8 << 20,
+            sessions: 10_000,
+            sessions_per_tenant: 64,
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Upstreams {
+    /// Where native workers are listed.
+    #[must_use]
+    pub fn manifest(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Sandbox { manifest } | Self::Elsewhere { manifest, .. } => manifest.as_ref(),
+            Self::Native { manifest } => Some(manifest),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The state directory: where one service keeps what must outlive it.
+//!
+//! ```text
+//! format.json   {"version":1}; a newer one is refused
+//! lock          held by the one process that serves this state
+//! operator.sock the running service's door for the command line
+//! tokens.json   credentials          session.key   32 random bytes
+//! tombstones.jsonl                   tokens/       tokens that quickstart minted, a file each
+//! sandbox/      the sandbox worker's own
+//! ```
+//!
+//! It is private to its owner: a directory that others can enter is refused, never repaired in silence.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A state directory that exists, is private, and is of a format this build reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir(PathBuf);
+
+/// The right to serve a state; it ends with the last copy of the descriptor.
+#[derive(Debug)]
+pub struct Lock(File);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    #[error("{what} {path}")]
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the state directory {0} is not a directory")]
+    NotDirectory(PathBuf),
+    #[error("the state directory {path} belongs to uid {owner}, not to {us}")]
+    Foreign { path: PathBuf, owner: u32, us: u32 },
+    #[error("the state directory {path} has mode {mode:04o}: others can look in; run: chmod 700 {path}")]
+    Open { path: PathBuf, mode: u32 },
+    #[error("{path} says `{found}`: a newer playground wrote this state, and this build reads version {VERSION}")]
+    Newer { path: PathBuf, found: String },
+    #[error("another playground serves the state in {0}")]
+    Held(PathBuf),
+}
+
+impl StateDir {
+    /// Opens the directory, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made, is not private, or is of a newer format.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let path = std::path::absolute(path).map_err(at("resolve", path))?;
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).create(parent).map_err(at("make", parent))?;
+        }
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return Err(at("make", &path)(fault)),
+            Ok(()) | Err(_) => {}
+        }
+        let state = Self(path);
+        state.private()?;
+        state.format()?;
+        Ok(state)
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn credentials(&self) -> PathBuf {
+        self.0.join("tokens.json")
+    }
+
+    #[must_use]
+    pub fn session_key(&self) -> PathBuf {
+        self.0.join("session.key")
+    }
+
+    #[must_use]
+    pub fn tombstones(&self) -> PathBuf {
+        self.0.join("tombstones.jsonl")
+    }
+
+    #[must_use]
+    pub fn sandbox(&self) -> PathBuf {
+        self.0.join("sandbox")
+    }
+
+    #[must_use]
+    pub fn operator_socket(&self) -> PathBuf {
+        self.0.join("operator.sock")
+    }
+
+    /// The folder for minted tokens, made when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn tokens(&self) -> Result<PathBuf, StateError> {
+        let folder = self.0.join("tokens");
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => Err(at("make", &folder)(fault)),
+            Ok(()) | Err(_) => Ok(folder),
+        }
+    }
+
+    /// Takes the right to serve this state.
+    ///
+    /// # Errors
+    /// When another process has it.
+    pub fn lock(&self) -> Result<Lock, StateError> {
+        let path = self.0.join("lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(at("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(TryLockError::WouldBlock) => Err(StateError::Held(self.0.clone())),
+            Err(TryLockError::Error(fault)) => Err(at("lock", &path)(fault)),
+        }
+    }
+
+    fn private(&self) -> Result<(), StateError> {
+        let found = std::fs::metadata(&self.0).map_err(at("look at", &self.0))?;
+        if !found.is_dir() {
+            return Err(StateError::NotDirectory(self.0.clone()));
+        }
+        let us = rustix::process::geteuid().as_raw();
+        if found.uid() != us {
+            return Err(StateError::Foreign { path: self.0.clone(), owner: found.uid(), us });
+        }
+        let mode = found.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(StateError::Open { path: self.0.clone(), mode });
+        }
+        Ok(())
+    }
+
+    fn format(&self) -> Result<(), StateError> {
+        let path = self.0.join("format.json");
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(mut file) => file.write_all(FORMAT.as_bytes()).map_err(at("write", &path)),
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {
+                let found = std::fs::read_to_string(&path).map_err(at("read", &path))?;
+                let same = |text: &str| text.split_whitespace().collect::<String>();
+                // An empty file is one whose writer was cut off before its first byte.
+                if found.is_empty() {
+                    return std::fs::write(&path, FORMAT).map_err(at("write", &path));
+                }
+                if same(&found) == same(FORMAT) {
+                    return Ok(());
+                }
+                Err(StateError::Newer { path, found: found.trim().chars().take(80).collect() })
+            }
+            Err(fault) => Err(at("write", &path)(fault)),
+        }
+    }
+}
+
+impl Lock {
+    /// A copy that a child can hold too, so that the state stays taken until the child has ended as well.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn share(&self) -> io::Result<std::os::fd::OwnedFd> {
+        Ok(self.0.try_clone()?.into())
+    }
+}
+
+fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
+    let path = path.to_owned();
+    move |source| StateError::Io { what, path, source }
+}
+
+const VERSION: u32 = 1;
+const FORMAT: &str = "{\"version\":1}\n";
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::{StateDir, StateError};
+
+    #[test]
+    fn a_new_state_is_private_and_opens_again() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("deep/state");
+        let first = StateDir::open(&path).expect("made");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
+        assert_eq!(StateDir::open(&path).expect("opens"), first);
+    }
+
+    #[test]
+    fn a_state_that_others_can_enter_is_refused() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        StateDir::open(&path).expect("made");
+        for (mode, good) in [(0o700, true), (0o710, false), (0o701, false), (0o755, false)] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
+            assert_eq!(StateDir::open(&path).is_ok(), good, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_state_of_a_newer_format_is_refused() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        StateDir::open(&path).expect("made");
+        for (text, good) in [("{ \"version\": 1 }", true), ("", true), ("{\"version\":2}", false)] {
+            fs::write(path.join("format.json"), text).expect("written");
+            let found = StateDir::open(&path);
+            assert_eq!(found.is_ok(), good, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_served_once_at_a_time() {
+        let place = tempfile::tempdir().expect("a folder");
+        let state = StateDir::open(&place.path().join("state")).expect("made");
+        let lock = state.lock().expect("free");
+        assert!(matches!(state.lock(), Err(StateError::Held(_))));
+        let shared = lock.share().expect("shared");
+        drop(lock);
+        assert!(matches!(state.lock(), Err(StateError::Held(_))), "a child still holds it");
+        drop(shared);
+        state.lock().expect("free again");
+    }
+}
