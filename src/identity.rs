@@ -3,6 +3,8 @@
 //! A [`Principal`] exists only because a live credential was presented; its fields are private, so no stage can make
 //! one up.
 
+pub mod store;
+
 use std::fmt;
 
 use kit::Tenant;
@@ -25,9 +27,15 @@ pub enum Catalogue {
 }
 
 /// The public part of a credential, which may stand in a log; the secret part may not.
+///
+/// 1 to 64 of `A-Z a-z 0-9 -`, not beginning with `-`: it can stand in a log line and on a command line as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct CredentialId(String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a credential's id is 1 to {MOST_ID_BYTES} letters, digits and `-`, not beginning with `-`")]
+pub struct NotAnId;
 
 impl Principal {
     pub(crate) fn new(tenant: Tenant, catalogue: Catalogue, credential: CredentialId) -> Self {
@@ -62,6 +70,19 @@ impl CredentialId {
         Self(id.into())
     }
 
+    /// An id as it stands in a store or on a command line.
+    ///
+    /// # Errors
+    /// When it could not stand in a log line as it is.
+    pub fn parse(id: &str) -> Result<Self, NotAnId> {
+        let spelled = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if spelled && (1..=MOST_ID_BYTES).contains(&id.len()) && !id.starts_with('-') {
+            Ok(Self(id.to_owned()))
+        } else {
+            Err(NotAnId)
+        }
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,5 +92,36 @@ impl CredentialId {
 impl fmt::Display for CredentialId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for CredentialId {
+    type Error = NotAnId;
+
+    fn try_from(id: String) -> Result<Self, NotAnId> {
+        Self::parse(&id)
+    }
+}
+
+impl From<CredentialId> for String {
+    fn from(id: CredentialId) -> Self {
+        id.0
+    }
+}
+
+const MOST_ID_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::CredentialId;
+
+    #[test]
+    fn an_id_can_stand_in_a_log_line_and_on_a_command_line() {
+        for good in ["a", "clear-0f", &"x".repeat(64)] {
+            assert!(CredentialId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-x", "a b", "a\nb", "a_b", "é", &"x".repeat(65)] {
+            assert!(CredentialId::parse(bad).is_err(), "{bad}");
+        }
     }
 }

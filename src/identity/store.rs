@@ -1,0 +1,25 @@
+//! The credential store: one JSON file, read by the running edge and written by the command line.
+//!
+//! [`Credentials`] is the reading side. It answers who presented a token, and sees a change of the file at the very next
+//! question. [`Ledger`] is the writing side: it mints, lists and revokes under a lock, and replaces the file whole.
+//!
+//! Two forms are read. Ours holds SHA-256 hashes under `credentials` and carries a format version; the original's holds
+//! the tokens themselves under `tokens`. A store keeps its form until [`Ledger::upgrade`]: hashes never stand under
+//! `tokens`, where the original's binary would take them for bearers.
+//!
+//! Deliberately absent: a secret that could be shown again (ours is known to its owner alone), and an expiry.
+
+mod credentials;
+mod fault;
+mod format;
+mod ledger;
+mod place;
+mod reading;
+mod set;
+mod token;
+
+pub use credentials::{ClearRule, Credentials, Opener, Opening, Verdict};
+pub use fault::{LedgerError, StoreError};
+pub use format::{FormatError, MOST_BYTES};
+pub use ledger::{Ledger, Listed, Minted, NewCredential, Upgraded};
+pub use reading::{Loose, ReadError, Warning};

@@ -1,0 +1,171 @@
+//! What a credential store looks like on disk.
+
+use std::collections::BTreeMap;
+
+use kit::Tenant;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{Catalogue, CredentialId};
+
+use super::token::Digest;
+
+/// A whole store, in the one form or the other.
+pub(super) enum Document {
+    /// Ours: `{"version":1,"credentials":{…}}`.
+    Hashed(BTreeMap<CredentialId, Hashed>),
+    /// The original's: `{"tokens":{…}}`, keyed by the tokens themselves.
+    Clear(BTreeMap<String, Clear>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hashed {
+    pub(super) tenant: Tenant,
+    pub(super) catalogue: Catalogue,
+    pub(super) hash: Digest,
+    /// Seconds since the Unix epoch.
+    pub(super) created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Clear {
+    pub(super) tenant: Tenant,
+    pub(super) backend: String,
+    /// Members that the original ignores; they stay when we write.
+    #[serde(flatten)]
+    pub(super) other: BTreeMap<String, serde_json::Value>,
+}
+
+/// Why a file is not a credential store.
+///
+/// It says where, and never what stands there: that could be a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    #[error("it ends in the middle, at byte {0}")]
+    Torn(usize),
+    #[error("it is not JSON, at byte {0}")]
+    NotJson(usize),
+    #[error("it is JSON but not a credential store, at byte {0}")]
+    NotAStore(usize),
+    #[error("it has format version {0}, and this build knows {VERSION} at most; use the newer build that wrote it")]
+    Newer(u64),
+    #[error("it has {0} bytes, more than the {MOST_BYTES} that a store may have")]
+    TooLarge(u64),
+}
+
+impl Document {
+    /// What stands for a file that is not there.
+    pub(super) fn empty() -> Self {
+        Self::Hashed(BTreeMap::new())
+    }
+
+    pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
+        let fault = |error: serde_json::Error| FormatError::at(text, &error);
+        // The version comes first, so that a newer store is called newer and not broken.
+        match serde_json::from_slice::<Versioned>(text).map_err(fault)?.version {
+            None => Ok(Self::Clear(serde_json::from_slice::<ClearFile>(text).map_err(fault)?.tokens)),
+            Some(VERSION) => Ok(Self::Hashed(serde_json::from_slice::<HashedFile>(text).map_err(fault)?.credentials)),
+            Some(0) => Err(FormatError::NotAStore(0)),
+            Some(newer) => Err(FormatError::Newer(newer)),
+        }
+    }
+
+    pub(super) fn render(&self) -> Result<Vec<u8>, FormatError> {
+        let rendered = match self {
+            Self::Hashed(credentials) => serde_json::to_vec_pretty(&HashedFileRef { version: VERSION, credentials }),
+            Self::Clear(tokens) => serde_json::to_vec_pretty(&ClearFileRef { tokens }),
+        };
+        let mut text = rendered.map_err(|error| FormatError::at(&[], &error))?;
+        text.push(b'\n');
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        if bytes > MOST_BYTES { Err(FormatError::TooLarge(bytes)) } else { Ok(text) }
+    }
+}
+
+impl FormatError {
+    fn at(text: &[u8], error: &serde_json::Error) -> Self {
+        let before = error.line().saturating_sub(1);
+        let lines: usize = text.split_inclusive(|byte| *byte == b'\n').take(before).map(<[u8]>::len).sum();
+        let byte = lines + error.column();
+        match error.classify() {
+            serde_json::error::Category::Eof => Self::Torn(byte),
+            serde_json::error::Category::Data => Self::NotAStore(byte),
+            serde_json::error::Category::Io | serde_json::error::Category::Syntax => Self::NotJson(byte),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HashedFile {
+    #[serde(rename = "version")]
+    _version: u64,
+    credentials: BTreeMap<CredentialId, Hashed>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClearFile {
+    tokens: BTreeMap<String, Clear>,
+}
+
+#[derive(Serialize)]
+struct HashedFileRef<'a> {
+    version: u64,
+    credentials: &'a BTreeMap<CredentialId, Hashed>,
+}
+
+#[derive(Serialize)]
+struct ClearFileRef<'a> {
+    tokens: &'a BTreeMap<String, Clear>,
+}
+
+const VERSION: u64 = 1;
+
+/// The size of some eighty thousand credentials: a bound on what one reload may cost.
+pub const MOST_BYTES: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::{Document, FormatError};
+
+    fn check(text: &str, fault: FormatError) {
+        assert_eq!(Document::parse(text.as_bytes()).err(), Some(fault), "{text}");
+    }
+
+    #[test]
+    fn a_fault_is_named_by_its_byte_and_shows_nothing_of_the_file() {
+        check(r#"{"tok"#, FormatError::Torn(5));
+        check("", FormatError::Torn(0));
+        check("{\n  \"tokens\": {\n    secret", FormatError::NotJson(21));
+        check(r#"{"tokens":{"a":{"tenant":"x"}}}"#, FormatError::NotAStore(29));
+        check(r#"{"secret":1}"#, FormatError::NotAStore(9));
+        check(r#"{"version":2,"credentials":[]}"#, FormatError::Newer(2));
+        check(r#"{"version":0,"credentials":{}}"#, FormatError::NotAStore(0));
+        check("[]", FormatError::NotAStore(0));
+    }
+
+    #[test]
+    fn hashes_never_stand_under_tokens() {
+        assert!(Document::parse(br#"{"version":1,"tokens":{}}"#).is_err());
+        assert!(Document::parse(br#"{"version":1,"credentials":{},"tokens":{}}"#).is_err());
+        assert!(Document::parse(br#"{"credentials":{}}"#).is_err());
+        let text = Document::empty().render().unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), "{\n  \"version\": 1,\n  \"credentials\": {}\n}\n");
+    }
+
+    #[test]
+    fn the_originals_form_keeps_what_the_original_ignores() {
+        let text = r#"{"tokens":{"any \"text\" é":{"tenant":"A b","backend":"jail","note":[1]}}}"#;
+        let rendered = Document::parse(text.as_bytes()).unwrap().render().unwrap();
+        let again: serde_json::Value = serde_json::from_slice(&rendered).unwrap();
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+}

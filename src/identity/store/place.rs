@@ -1,0 +1,214 @@
+//! The place of a store in its directory: one writer at a time, and the file replaced whole or not at all.
+//!
+//! ```text
+//! lock sibling -> sweep left temporaries -> read -> write temporary (O_EXCL, 0600) -> fsync -> rename -> fsync directory
+//! ```
+//!
+//! Killed anywhere, it leaves the old file or the new one. A temporary that a killed writer left is swept by the next,
+//! which may do so because it holds the lock.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::fault::LedgerError;
+use super::reading::Owner;
+use super::token::unforeseen;
+
+/// A store's directory and name, with its lock held until this is dropped.
+pub(super) struct Place {
+    path: PathBuf,
+    directory: OwnedFd,
+    name: OsString,
+    _lock: OwnedFd,
+}
+
+/// The steps of a replacement, each announced before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Create,
+    Write,
+    Sync,
+    Rename,
+    SyncDirectory,
+}
+
+/// The file that a path leads to: a link in the last place is followed, or replacing it would cut it.
+pub(super) fn resolve(path: &Path) -> Result<(PathBuf, OsString), LedgerError> {
+    let fault = |source| LedgerError::Io { what: "find the directory of", path: path.to_owned(), source };
+    let followed = match std::fs::canonicalize(path) {
+        Ok(followed) => followed,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(other) => return Err(fault(other)),
+    };
+    let name = followed.file_name().ok_or_else(|| fault(io::ErrorKind::InvalidInput.into()))?.to_owned();
+    let parent = match followed.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        Some(_) | None => Path::new("."),
+    };
+    Ok((parent.to_owned(), name))
+}
+
+impl Place {
+    /// Waits for the lock, and sweeps what a killed writer left.
+    pub(super) fn lock(path: &Path) -> Result<Self, LedgerError> {
+        let (parent, name) = resolve(path)?;
+        let io = |what, at: &Path| {
+            let at = at.to_owned();
+            move |fault: Errno| LedgerError::Io { what, path: at, source: fault.into() }
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&parent, flags, Mode::empty()).map_err(io("open the directory", &parent))?;
+        let lock = open_lock(&directory, &name).map_err(io("open the lock of", path))?;
+        wait_for(&lock, path)?;
+        let place = Self { path: parent.join(&name), directory, name, _lock: lock };
+        place.sweep().map_err(io("sweep beside", path))?;
+        Ok(place)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the file, keeping its owner; `before` is told each step and can break it off.
+    pub(super) fn replace(
+        &self,
+        text: &[u8],
+        owner: Option<Owner>,
+        before: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<(), LedgerError> {
+        let io = |what| move |source| LedgerError::Io { what, path: self.path.clone(), source };
+        before(Step::Create).map_err(io("make a file beside"))?;
+        let temporary = self.temporary()?;
+        let written = self.fill(&temporary, text, owner, before).and_then(|()| {
+            before(Step::Rename).map_err(io("replace"))?;
+            rustix::fs::renameat(&self.directory, &temporary, &self.directory, &self.name)
+                .map_err(|fault| io("replace")(fault.into()))
+        });
+        if let Err(fault) = written {
+            // If this fails too, the next writer sweeps it.
+            let _ = rustix::fs::unlinkat(&self.directory, &temporary, AtFlags::empty());
+            return Err(fault);
+        }
+        before(Step::SyncDirectory)
+            .and_then(|()| Ok(rustix::fs::fsync(&self.directory)?))
+            .map_err(|source| LedgerError::Unsure { path: self.path.clone(), source })
+    }
+
+    fn temporary(&self) -> Result<OsString, LedgerError> {
+        let mut name = prefix(&self.name);
+        name.push(unforeseen()?);
+        Ok(name)
+    }
+
+    fn fill(
+        &self,
+        temporary: &OsStr,
+        text: &[u8],
+        owner: Option<Owner>,
+        before: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<(), LedgerError> {
+        let io = |what| move |source| LedgerError::Io { what, path: self.path.clone(), source };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.directory, temporary, flags, PRIVATE)
+            .map_err(|fault| io("make a file beside")(fault.into()))?;
+        self.give(&file, owner)?;
+        let mut file = File::from(file);
+        before(Step::Write).and_then(|()| file.write_all(text)).map_err(io("write a file beside"))?;
+        before(Step::Sync).and_then(|()| file.sync_all()).map_err(io("sync a file beside"))
+    }
+
+    /// Keeps the owner: a service that may no longer open its store after a command of root's is a service down.
+    fn give(&self, file: &OwnedFd, owner: Option<Owner>) -> Result<(), LedgerError> {
+        let Some(owner) = owner else { return Ok(()) };
+        let user = rustix::process::geteuid();
+        if user.as_raw() == owner.user && rustix::process::getegid().as_raw() == owner.group {
+            return Ok(());
+        }
+        let given = rustix::fs::fchown(file, Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
+        match given {
+            // The group opens nothing at mode 0600, so another group is no loss.
+            Err(_) if user.as_raw() == owner.user => Ok(()),
+            Err(fault) => {
+                Err(LedgerError::NotOwner { path: self.path.clone(), owner: owner.user, source: fault.into() })
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn sweep(&self) -> Result<(), Errno> {
+        let prefix = prefix(&self.name);
+        for entry in rustix::fs::Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            if entry.file_name().to_bytes().starts_with(prefix.as_bytes()) {
+                match rustix::fs::unlinkat(&self.directory, entry.file_name(), AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lock is a file of its own: the store's is replaced, and a lock on what is gone locks nobody out.
+///
+/// It belongs to whom the store belongs to, or that user could never take it after root had.
+fn open_lock(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let mut lock = name.to_owned();
+    lock.push(".lock");
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    loop {
+        match rustix::fs::openat(directory, &lock, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+        let made = match rustix::fs::openat(directory, &lock, flags | OFlags::CREATE | OFlags::EXCL, PRIVATE) {
+            Err(Errno::EXIST) => continue,
+            made => made?,
+        };
+        if rustix::process::geteuid().is_root()
+            && let Ok(store) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        {
+            rustix::fs::fchown(&made, Some(Uid::from_raw(store.st_uid)), Some(Gid::from_raw(store.st_gid)))?;
+        }
+        return Ok(made);
+    }
+}
+
+fn wait_for(lock: &OwnedFd, path: &Path) -> Result<(), LedgerError> {
+    let began = kit::clock::now();
+    loop {
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(fault) => {
+                return Err(LedgerError::Io { what: "lock", path: path.to_owned(), source: fault.into() });
+            }
+        }
+        if kit::clock::now().duration_since(began) > LOCK_WAIT {
+            return Err(LedgerError::Busy { path: path.to_owned(), waited: LOCK_WAIT });
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
+}
+
+fn prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".new-");
+    prefix
+}
+
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A writer holds the lock for some milliseconds; who holds it this long has stopped.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+const LOCK_POLL: Duration = Duration::from_millis(2);
