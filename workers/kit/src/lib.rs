@@ -3,12 +3,23 @@
 //! The vocabulary comes first, and the edge uses nothing else of this crate: who a call is for ([`Tenant`]), what must
 //! not be printed ([`Secret`]), how an edge names both on the loopback hop ([`header`]), the one reader of the clock
 //! ([`clock`]) and the one door through which tasks are started ([`tasks`]).
+//!
+//! Then comes what a worker needs: the trait that it implements ([`worker`]), served over loopback HTTP ([`http`]) or over
+//! standard input and output ([`stdio`]).
 
 pub mod clock;
+#[cfg(feature = "mcp")]
+mod handler;
 pub mod header;
+#[cfg(feature = "http")]
+pub mod http;
 mod secret;
+#[cfg(feature = "stdio")]
+pub mod stdio;
 pub mod tasks;
 mod tenant;
+#[cfg(feature = "mcp")]
+pub mod worker;
 
 pub use secret::Secret;
 pub use tenant::{Tenant, TenantError};

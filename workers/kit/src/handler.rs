@@ -1,0 +1,136 @@
+//! The adapter between a [`Worker`] and the MCP library; nothing else of this crate's users sees the library.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, ErrorData, Extensions,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::worker::{Call, Caller, Content, Progress, Refused, Reply, Worker};
+
+/// Serves one worker; clones share the bound on calls.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    worker: Arc<dyn Worker>,
+    slots: Arc<Semaphore>,
+    caller: fn(&Extensions) -> Caller,
+}
+
+impl Handler {
+    /// `caller` reads who is calling from what the transport left beside the request.
+    pub(crate) fn new(worker: Arc<dyn Worker>, most_calls: usize, caller: fn(&Extensions) -> Caller) -> Self {
+        Self { worker, slots: Arc::new(Semaphore::new(most_calls)), caller }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let catalogue = self.worker.catalogue();
+        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            // The newest revision that has `initialize`: the answer to a client that asks for one we do not know.
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+            .with_server_info(catalogue.server().clone());
+        match catalogue.instructions() {
+            Some(instructions) => config.with_instructions(instructions),
+            None => config,
+        }
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let catalogue = self.worker.catalogue();
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info())
+            .with_ttl_ms(catalogue.fresh_milliseconds())
+            .with_cache_scope(catalogue.scope()))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let catalogue = self.worker.catalogue();
+        let list = ListToolsResult::with_all_items(catalogue.tools().to_vec());
+        if is_modern(&context) {
+            Ok(list.with_ttl_ms(catalogue.fresh_milliseconds()).with_cache_scope(catalogue.scope()))
+        } else {
+            Ok(list)
+        }
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.worker.catalogue().tools().iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Ok(_slot) = self.slots.try_acquire() else {
+            return Ok(result(Reply::failure(TOO_MANY_CALLS)).into());
+        };
+        let token = context.meta.get_progress_token();
+        let call = Call {
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            caller: (self.caller)(&context.extensions),
+            progress: token.map(|token| Progress::new(context.peer.clone(), token)),
+        };
+        tokio::select! {
+            biased;
+            // Nobody reads this answer: the client has cancelled the call or is gone.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            outcome = self.worker.call(call) => match outcome {
+                Ok(reply) => Ok(result(reply).into()),
+                Err(refused @ (Refused::UnknownTool(_) | Refused::InvalidArguments(_))) => {
+                    Err(ErrorData::invalid_params(refused.to_string(), None))
+                }
+            },
+        }
+    }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+fn result(reply: Reply) -> CallToolResult {
+    let content = reply.content.into_iter().map(block).collect();
+    let mut result = if reply.failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = reply.structured;
+    result.meta = reply.meta.map(MetaObject);
+    result
+}
+
+fn block(content: Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Image { base64, mime } => ContentBlock::image(base64, mime),
+        Content::Audio { base64, mime } => ContentBlock::audio(base64, mime),
+        Content::Blob { base64, mime, uri } => {
+            ContentBlock::resource(ResourceContents::blob(base64, uri).with_mime_type(mime))
+        }
+        Content::Document { text, mime, uri } => {
+            ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime))
+        }
+    }
+}
+
+/// A JSON-RPC error that answers something whose id could not be read.
+pub(crate) fn unaddressed_error(code: i32, message: &str) -> Value {
+    serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } })
+}
+
+/// What a line or body that is JSON but no message gets.
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+/// What a line or body that is not JSON gets.
+pub(crate) const PARSE_ERROR: i32 = -32700;
+
+const TOO_MANY_CALLS: &str = "Too many calls are running at once. Nothing was started. Next: wait for one of them to \
+                              answer, then call again.";
