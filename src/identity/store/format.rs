@@ -63,6 +63,11 @@ impl Document {
 
     pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
         let fault = |error: serde_json::Error| FormatError::at(text, &error);
+        // A derived reader would also take an array of the members in order.
+        let first = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+        if text.get(first) == Some(&b'[') {
+            return Err(FormatError::NotAStore(first + 1));
+        }
         // The version comes first, so that a newer store is called newer and not broken.
         match serde_json::from_slice::<Versioned>(text).map_err(fault)?.version {
             None => Ok(Self::Clear(serde_json::from_slice::<ClearFile>(text).map_err(fault)?.tokens)),
@@ -149,7 +154,8 @@ mod tests {
         check(r#"{"secret":1}"#, FormatError::NotAStore(9));
         check(r#"{"version":2,"credentials":[]}"#, FormatError::Newer(2));
         check(r#"{"version":0,"credentials":{}}"#, FormatError::NotAStore(0));
-        check("[]", FormatError::NotAStore(0));
+        check(" []", FormatError::NotAStore(2));
+        check(r#"[1,{}]"#, FormatError::NotAStore(1));
     }
 
     #[test]
