@@ -62,18 +62,25 @@ impl Document {
     }
 
     pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
-        let fault = |error: serde_json::Error| FormatError::at(text, &error);
         // A derived reader would also take an array of the members in order.
         let first = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
         if text.get(first) == Some(&b'[') {
             return Err(FormatError::NotAStore(first + 1));
         }
-        // The version comes first, so that a newer store is called newer and not broken.
-        match serde_json::from_slice::<Versioned>(text).map_err(fault)?.version {
-            None => Ok(Self::Clear(serde_json::from_slice::<ClearFile>(text).map_err(fault)?.tokens)),
-            Some(VERSION) => Ok(Self::Hashed(serde_json::from_slice::<HashedFile>(text).map_err(fault)?.credentials)),
-            Some(0) => Err(FormatError::NotAStore(0)),
-            Some(newer) => Err(FormatError::Newer(newer)),
+        let file = serde_json::from_slice::<AnyFile>(text).map_err(|fault| {
+            // A newer store is called newer, not broken, whatever else stands in it.
+            match serde_json::from_slice::<Versioned>(text) {
+                Ok(Versioned { version }) if version > VERSION => FormatError::Newer(version),
+                Ok(_) | Err(_) => FormatError::at(text, &fault),
+            }
+        })?;
+        match file {
+            AnyFile { version: Some(newer), .. } if newer > VERSION => Err(FormatError::Newer(newer)),
+            AnyFile { version: Some(VERSION), credentials: Some(credentials), tokens: None } => {
+                Ok(Self::Hashed(credentials))
+            }
+            AnyFile { version: None, credentials: None, tokens: Some(tokens) } => Ok(Self::Clear(tokens)),
+            AnyFile { .. } => Err(FormatError::NotAStore(first + 1)),
         }
     }
 
@@ -104,21 +111,15 @@ impl FormatError {
 
 #[derive(Deserialize)]
 struct Versioned {
+    version: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnyFile {
     version: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HashedFile {
-    #[serde(rename = "version")]
-    _version: u64,
-    credentials: BTreeMap<CredentialId, Hashed>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClearFile {
-    tokens: BTreeMap<String, Clear>,
+    credentials: Option<BTreeMap<CredentialId, Hashed>>,
+    tokens: Option<BTreeMap<String, Clear>>,
 }
 
 #[derive(Serialize)]
@@ -153,7 +154,9 @@ mod tests {
         check(r#"{"tokens":{"a":{"tenant":"x"}}}"#, FormatError::NotAStore(29));
         check(r#"{"secret":1}"#, FormatError::NotAStore(9));
         check(r#"{"version":2,"credentials":[]}"#, FormatError::Newer(2));
-        check(r#"{"version":0,"credentials":{}}"#, FormatError::NotAStore(0));
+        check(r#"{"version":2,"credentials":{}}"#, FormatError::Newer(2));
+        check(r#"{"version":2,"other":{}}"#, FormatError::Newer(2));
+        check(r#"{"version":0,"credentials":{}}"#, FormatError::NotAStore(1));
         check(" []", FormatError::NotAStore(2));
         check(r#"[1,{}]"#, FormatError::NotAStore(1));
     }

@@ -105,16 +105,18 @@ fn fill(bytes: &mut [u8]) -> Result<(), NoRandomness> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; DIGEST_BYTES]> {
-    if text.len() != 2 * DIGEST_BYTES || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if text.len() != 2 * DIGEST_BYTES {
         return None;
     }
+    let mut digits = text.bytes().map(|byte| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()));
     let mut bytes = [0; DIGEST_BYTES];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    for byte in &mut bytes {
+        *byte = digits.next()?? << 4 | digits.next()??;
     }
     Some(bytes)
 }
