@@ -3,6 +3,9 @@
 //! A backend knows tenants and commands, and neither JSON, handles nor job ids. It promises that what it says died is
 //! dead: [`Command::kill`] returns only with the kernel's word for it.
 
+#[cfg(target_os = "linux")]
+pub mod linux;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;

@@ -5,6 +5,7 @@
 //! syscalls). [`Sandbox`] is the front door: it makes and destroys tenants for the operator and serves their tools.
 
 pub mod backend;
+mod sys;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -150,7 +151,34 @@ impl Sandbox {
     }
 }
 
+/// What a tenant's first process runs; dispatched to before any runtime starts.
+#[cfg(target_os = "linux")]
+pub use backend::linux::init_main;
+
+/// What a tenant's first process runs; this host has none.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn init_main() -> std::process::ExitCode {
+    std::process::ExitCode::FAILURE
+}
+
 /// The backend for this host.
+#[cfg(target_os = "linux")]
+async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> {
+    let opened = tokio::task::spawn_blocking(move || backend::linux::LinuxBackend::open(config)).await;
+    match opened {
+        Ok(Ok(backend)) => Ok(Arc::new(backend)),
+        Ok(Err(BackendError::NoIsolation(fault))) => Err(OpenError::NoIsolation(fault)),
+        Ok(Err(fault)) => Err(OpenError::Backend(fault)),
+        Err(fault) => Err(OpenError::Backend(BackendError::Step {
+            step: "open the backend".to_owned(),
+            source: std::io::Error::other(fault),
+        })),
+    }
+}
+
+/// The backend for this host.
+#[cfg(not(target_os = "linux"))]
 async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> {
     Err(OpenError::NoIsolation(NoIsolation {
         what: "sandbox backend".to_owned(),

@@ -1,0 +1,230 @@
+//! Starting one command in the tenant's world.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, setrlimit, wait};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
+};
+
+use super::{ALL_CHILDREN, Fault, Init, filter};
+use crate::backend::linux::wire::{self, Bounds, GUEST, HOME, PILE_FILE, Report, Setup, Start, Status, Step, USER};
+use crate::sys::{kernel, spawn};
+
+/// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
+pub(super) fn confine(setup: &Setup) -> Result<Option<filter::Program>, Fault> {
+    bound(&setup.limits)?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    #[cfg(feature = "test-door")]
+    if setup.unconfined {
+        return Ok(None);
+    }
+    for capability in CapabilitySet::all().iter() {
+        // Numbers that this kernel does not know are refused, and cannot be held either.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    set_no_new_privs(true).map_err(io::Error::from).map_err(Fault::at("set no_new_privs"))?;
+    filter::for_tenant()?.load().map_err(Fault::at("load the seccomp filter"))?;
+    Ok(Some(filter::for_command()))
+}
+
+fn bound(limits: &Bounds) -> Result<(), Fault> {
+    let limit = |resource: Resource, value: u64| {
+        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+            .map_err(io::Error::from)
+            .map_err(Fault::at(format!("set the limit {resource:?}")))
+    };
+    limit(Resource::Core, 0)?;
+    limit(Resource::Nproc, limits.processes)?;
+    limit(Resource::Fsize, limits.file_size)?;
+    limit(Resource::Memlock, 64 << 20)?;
+    limit(Resource::Msgqueue, 800 << 10)?;
+    if let Some(memory) = limits.memory_each {
+        limit(Resource::Data, memory)?;
+    }
+    // A host may hold the service itself to fewer files than a tenant is to have.
+    let most = rustix::process::getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    limit(Resource::Nofile, limits.open_files.min(most))
+}
+
+/// Forks for a command. Returns in the first process alone.
+pub(super) fn start(init: &Init, start: Start, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
+    let mut descriptors = descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or(io::Error::from(io::ErrorKind::InvalidData));
+    let stdin = if start.stdin { next()? } else { null()? };
+    let streams = [stdin, next()?, next()?];
+    let text = match start.command {
+        Some(ref text) => Text::Inline(text.clone()),
+        None => Text::File(next()?),
+    };
+    let cgroup = if start.cgroup { Some(next()?) } else { None };
+    let namespaces = if init.nested { spawn::NEW_PID_NAMESPACE } else { 0 };
+    match init.single.fork(namespaces, cgroup.as_ref().map(AsFd::as_fd))? {
+        Some(born) => Ok(born.pid),
+        None if init.nested => nested(init, &start, &streams, text),
+        None => shell(init, &start, &streams, text),
+    }
+}
+
+/// The tenant's own null device, so that no descriptor of a command leads to a mount of the host.
+fn null() -> io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags, open};
+    Ok(open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The first process of a command's own pid namespace: tells of the shell's end, then reaps until nothing is left.
+fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
+    let shell_pid = match init.single.fork(0, None) {
+        Ok(Some(born)) => born.pid,
+        Ok(None) => shell(init, start, streams, text),
+        Err(fault) => give_up(init, start.id, Step::Fork, &fault),
+    };
+    // The command's streams end with the command: this process must not keep them open.
+    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(&init.socket, 3) else { kernel::exit_now(1) };
+    if kernel::duplicate_onto(socket.as_fd(), 3).is_err() || kernel::close_from(4).is_err() {
+        kernel::exit_now(1);
+    }
+    let Some(socket) = kernel::inherited(3) else { kernel::exit_now(1) };
+    loop {
+        match wait(WaitOptions::from_bits_retain(ALL_CHILDREN)) {
+            Ok(Some((pid, status))) if pid == shell_pid => {
+                let status = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Status::Code(code),
+                    (None, signal) => Status::Signal(signal.unwrap_or(0)),
+                };
+                let _ = wire::send(socket.as_fd(), &Report::Ended { id: start.id, status }, &[]);
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => kernel::exit_now(0),
+        }
+    }
+}
+
+/// Becomes the command's shell.
+fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
+    let id = start.id;
+    let confined = init.filter.is_some();
+    if let Err(fault) = detach(streams).and_then(|()| if confined { become_guest(false) } else { Ok(()) }) {
+        give_up(init, id, Step::Become, &fault);
+    }
+    if let Err(fault) = rustix::process::chdir(start.cwd.as_deref().unwrap_or(HOME)) {
+        give_up(init, id, Step::Directory, &fault.into());
+    }
+    let prepared = text.prepare(start.login);
+    let (arguments, script) = match prepared {
+        Ok(prepared) => prepared,
+        Err(fault) => give_up(init, id, Step::Execute, &fault),
+    };
+    let environment = environment(init.pile);
+    if wire::send(init.socket.as_fd(), &Report::Started { id }, &[]).is_err() {
+        kernel::exit_now(1);
+    }
+    kernel::reset_signals();
+    // From here on the socket is gone, and with it every way to tell more than an exit code.
+    let closed = match script {
+        Some(script) => kernel::duplicate_onto(script.as_fd(), 3).and_then(|()| kernel::close_from(4)),
+        None => kernel::close_from(3),
+    };
+    if closed.is_err() {
+        kernel::exit_now(NOT_EXECUTABLE);
+    }
+    if let Some(filter) = &init.filter
+        && filter.load().is_err()
+    {
+        kernel::exit_now(NOT_EXECUTABLE);
+    }
+    let _ = spawn::execute(c"/bin/sh", &arguments, &environment);
+    kernel::exit_now(NOT_EXECUTABLE)
+}
+
+fn detach(streams: &[OwnedFd; 3]) -> io::Result<()> {
+    // When memory runs out, the kernel is to end commands, not the first process.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    rustix::process::setsid()?;
+    for (number, stream) in (0..).zip(streams) {
+        kernel::duplicate_onto(stream.as_fd(), number)?;
+    }
+    Ok(())
+}
+
+/// Becomes the tenant's user, for good and without a capability.
+pub(super) fn become_guest(broker: bool) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        let (user, group) = (Uid::from_raw(GUEST), Gid::from_raw(GUEST));
+        set_thread_res_gid(group, group, group)?;
+        set_thread_res_uid(user, user, user)?;
+    }
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    if broker {
+        kernel::ignore_file_size_signal();
+    }
+    Ok(())
+}
+
+fn give_up(init: &Init, id: u64, step: Step, fault: &io::Error) -> ! {
+    let errno = fault.raw_os_error().unwrap_or(libc::EIO);
+    let _ = wire::send(init.socket.as_fd(), &Report::NotStarted { id, step, errno }, &[]);
+    kernel::exit_now(NOT_EXECUTABLE)
+}
+
+/// A command's text as it came.
+enum Text {
+    Inline(String),
+    File(OwnedFd),
+}
+
+impl Text {
+    /// The shell's arguments, and the descriptor that it reads the text from when no argument may be so long.
+    fn prepare(self, login: bool) -> io::Result<(Vec<CString>, Option<OwnedFd>)> {
+        let (text, script) = match self {
+            Self::Inline(text) => (text, None),
+            Self::File(descriptor) => {
+                let mut file = File::from(descriptor);
+                if file.metadata()?.len() < LONGEST_ARGUMENT {
+                    let mut text = String::new();
+                    file.read_to_string(&mut text)?;
+                    (text, None)
+                } else {
+                    file.rewind()?;
+                    (READ_AND_EVALUATE.to_owned(), Some(OwnedFd::from(file)))
+                }
+            }
+        };
+        let flag = if login { c"-lc" } else { c"-c" };
+        Ok((vec![c"sh".to_owned(), flag.to_owned(), CString::new(text)?], script))
+    }
+}
+
+fn environment(pile: bool) -> Vec<CString> {
+    let mut variables = vec![
+        format!("HOME={HOME}"),
+        format!("USER={USER}"),
+        format!("LOGNAME={USER}"),
+        format!("PATH={HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        "SHELL=/bin/sh".to_owned(),
+        "LANG=C.UTF-8".to_owned(),
+        "TERM=dumb".to_owned(),
+        // A pager would wait for a key that never comes.
+        "PAGER=cat".to_owned(),
+        "GIT_PAGER=cat".to_owned(),
+    ];
+    if pile {
+        variables.push(format!("PILE={PILE_FILE}"));
+    }
+    variables.into_iter().filter_map(|variable| CString::new(variable).ok()).collect()
+}
+
+/// The descriptor is closed before the text runs, so that a command has the three standard ones alone.
+const READ_AND_EVALUATE: &str = "__text=$(cat <&3); exec 3<&-; eval \"$__text\"";
+
+/// The kernel's bound on one argument of a program, its ending zero byte included.
+const LONGEST_ARGUMENT: u64 = 128 << 10;
+
+/// What shells say of a program that is there and cannot be run.
+const NOT_EXECUTABLE: i32 = 126;

@@ -1,0 +1,207 @@
+//! Starting a tenant's first process, up to the moment when its world stands.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, open};
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getgid, getuid, pidfd_send_signal, waitid};
+
+use super::cgroup::TenantCgroup;
+use super::layout::{RANGE, step};
+use super::wire::{self, Bind, GUEST, Order, Report, Setup, Source};
+use crate::backend::BackendError;
+use crate::sys::kernel::{self, NO_DEVICES, NO_SUID};
+use crate::sys::spawn::{self, FirstProcess, Identity};
+
+/// The program that first processes run, open.
+#[derive(Debug)]
+pub(super) struct Program {
+    file: OwnedFd,
+    arguments: Vec<CString>,
+}
+
+impl Program {
+    pub(super) fn open(path: &Path, arguments: &[String]) -> Result<Self, BackendError> {
+        let opening = || step(format!("open the program {}", path.display()));
+        let file =
+            open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|fault| opening()(fault.into()))?;
+        let file = rustix::io::fcntl_dupfd_cloexec(file, ABOVE_STANDARD).map_err(|fault| opening()(fault.into()))?;
+        let mut list = vec![c"playground".to_owned()];
+        for argument in arguments {
+            list.push(CString::new(argument.as_str()).map_err(|fault| opening()(fault.into()))?);
+        }
+        Ok(Self { file, arguments: list })
+    }
+}
+
+/// Which users of the host a tenant consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Users {
+    Range(u32),
+    Single,
+}
+
+impl Users {
+    /// The host's id of the tenant's own user.
+    pub(super) fn guest(self) -> u32 {
+        match self {
+            Self::Range(first) => first + GUEST,
+            Self::Single => getuid().as_raw(),
+        }
+    }
+}
+
+/// A first process whose world stands.
+#[derive(Debug)]
+pub(super) struct Launched {
+    /// Names the process beyond doubt.
+    pub(super) handle: OwnedFd,
+    pub(super) socket: OwnedFd,
+}
+
+/// Folders of the host and where the tenant finds them.
+pub(super) type Folders<'a> = &'a [(&'static str, &'a Path)];
+
+/// Starts a first process and waits until its world stands. Blocks; on failure nothing is left running.
+pub(super) fn launch(
+    program: &Program,
+    users: Users,
+    cgroup: Option<&TenantCgroup>,
+    mut setup: Setup,
+    folders: Folders<'_>,
+) -> Result<Launched, BackendError> {
+    let mut mounts = Vec::new();
+    for (target, path) in folders {
+        let source = match users {
+            Users::Single => Source::Path((*path).to_owned()),
+            Users::Range(_) => {
+                // The tenant's root cannot walk to the service's own folders, so it is handed the mounts.
+                mounts.push(detached(path).map_err(step(format!("prepare {} for the tenant", path.display())))?);
+                Source::Descriptor
+            }
+        };
+        setup.binds.push(Bind { target: (*target).to_owned(), source });
+    }
+    let (socket, theirs) = pair().map_err(step("make a socket for a first process"))?;
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|null| rustix::io::fcntl_dupfd_cloexec(null, ABOVE_STANDARD))
+        .map_err(|fault| step("open /dev/null")(fault.into()))?;
+    let birthplace =
+        cgroup.map(TenantCgroup::birthplace).transpose().map_err(step("open the tenant's cgroup"))?.flatten();
+    let born = spawn::first_process(&FirstProcess {
+        program: program.file.as_fd(),
+        arguments: &program.arguments,
+        socket: theirs.as_fd(),
+        null: null.as_fd(),
+        cgroup: birthplace.as_ref().map(AsFd::as_fd),
+        identity: match users {
+            Users::Range(_) => Identity::Root,
+            Users::Single => Identity::Capable,
+        },
+    })
+    .map_err(step(NEW_NAMESPACES))?;
+    drop(theirs);
+    let ready = prepare(born.pid, users, cgroup).and_then(|()| {
+        rustix::net::send(&socket, &[1], SendFlags::NOSIGNAL)
+            .map_err(|fault| step("let the first process run")(fault.into()))?;
+        let mounts: Vec<_> = mounts.iter().map(AsFd::as_fd).collect();
+        wire::send(socket.as_fd(), &Order::Setup(Box::new(setup)), &mounts)
+            .map_err(step("describe the tenant's world"))?;
+        answer(&socket, &born.handle)
+    });
+    match ready {
+        Ok(()) => Ok(Launched { handle: born.handle, socket }),
+        Err(fault) => {
+            end(&born.handle);
+            Err(fault)
+        }
+    }
+}
+
+/// Ends a first process and waits for the kernel's word that its namespace is empty.
+pub(super) fn end(handle: &OwnedFd) {
+    let _ = pidfd_send_signal(handle, Signal::KILL);
+    let _ =
+        waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::from_bits_retain(ALL_CHILDREN));
+}
+
+/// Does from outside what a process cannot do to itself: its groups and the users of its namespace.
+fn prepare(pid: Pid, users: Users, cgroup: Option<&TenantCgroup>) -> Result<(), BackendError> {
+    if let Some(cgroup) = cgroup {
+        cgroup.adopt(pid).map_err(step("put the first process into its cgroups"))?;
+    }
+    let write = |name: &str, text: String| {
+        let path = format!("/proc/{}/{name}", pid.as_raw_nonzero());
+        fs::write(path, text).map_err(step(format!("write the {name} of a user namespace")))
+    };
+    match users {
+        Users::Range(first) => {
+            write("gid_map", format!("0 {first} {RANGE}\n"))?;
+            write("uid_map", format!("0 {first} {RANGE}\n"))
+        }
+        Users::Single => {
+            write("setgroups", "deny".to_owned())?;
+            write("gid_map", format!("{GUEST} {} 1\n", getgid().as_raw()))?;
+            write("uid_map", format!("{GUEST} {} 1\n", getuid().as_raw()))
+        }
+    }
+}
+
+fn answer(socket: &OwnedFd, handle: &OwnedFd) -> Result<(), BackendError> {
+    let waiting = || step("wait for the tenant's world to stand");
+    let mut ready = [PollFd::new(socket, PollFlags::IN)];
+    let deadline = Timespec { tv_sec: SECONDS_TO_STAND, tv_nsec: 0 };
+    if poll(&mut ready, Some(&deadline)).map_err(|fault| waiting()(fault.into()))? == 0 {
+        return Err(waiting()(io::ErrorKind::TimedOut.into()));
+    }
+    match wire::receive::<Report>(socket.as_fd(), &mut vec![0; wire::PACKET]).map_err(waiting())? {
+        Some((Report::Ready, _)) => Ok(()),
+        Some((Report::Refused { step: what, errno }, _)) => Err(step(what)(io::Error::from_raw_os_error(errno))),
+        Some(_) => Err(waiting()(io::ErrorKind::InvalidData.into())),
+        None => {
+            let status = waitid(
+                WaitId::PidFd(handle.as_fd()),
+                WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::from_bits_retain(ALL_CHILDREN),
+            );
+            let code = status.ok().flatten().and_then(|status| status.exit_status());
+            Err(step("start the first process's program")(io::Error::other(match code {
+                Some(125) => "its user could not be taken on".to_owned(),
+                Some(126) => "its capabilities could not be kept".to_owned(),
+                Some(127) => "the program could not be executed; can every user read and execute it?".to_owned(),
+                Some(code) => format!("it ended with code {code}"),
+                None => "it ended by a signal".to_owned(),
+            })))
+        }
+    }
+}
+
+/// A copy of the mount at a folder, attached nowhere, that gives no rights by set-user-id files or devices.
+fn detached(path: &Path) -> io::Result<OwnedFd> {
+    let mount = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+    kernel::restrict_mount(mount.as_fd(), c"", NO_SUID | NO_DEVICES, false)?;
+    Ok(mount)
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let theirs = rustix::io::fcntl_dupfd_cloexec(theirs, ABOVE_STANDARD)?;
+    Ok((ours, theirs))
+}
+
+/// What is being done when the host forbids namespaces altogether.
+pub(super) const NEW_NAMESPACES: &str = "make new namespaces";
+
+/// Numbers from here on are never those that a first process gets its own descriptors at.
+const ABOVE_STANDARD: i32 = 10;
+
+/// Making the world takes milliseconds; a host so busy that this is not enough cannot run commands either.
+const SECONDS_TO_STAND: i64 = 20;
+
+/// `__WALL`: a first process sends no signal when it ends, so only this finds it.
+pub(super) const ALL_CHILDREN: u32 = 0x4000_0000;

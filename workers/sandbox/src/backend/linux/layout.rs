@@ -1,0 +1,269 @@
+//! Where a tenant's files lie on the host, and which users of the host are a tenant's.
+//!
+//! ```text
+//! tenants/NAME/meta.json   what was decided when it was made
+//!              lock        held by the process in which the tenant lives
+//!              home/ workspace/ pile/self.pile
+//! uids.json                the next range of user ids, which is never given twice
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use kit::Tenant;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::backend::{BackendError, PileState};
+
+/// The worker's folder.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    state: PathBuf,
+}
+
+/// What is remembered of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Meta {
+    version: u32,
+    /// First user id of the tenant's range on the host; absent where one id is all there is.
+    pub(super) first_uid: Option<u32>,
+    pub(super) pile: Pile,
+    /// The tenant was destroyed and only its pile is kept.
+    pub(super) destroyed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Pile {
+    Enforced,
+    Unenforced,
+    None,
+}
+
+impl Meta {
+    pub(super) fn new(first_uid: Option<u32>) -> Self {
+        Self { version: VERSION, first_uid, pile: Pile::None, destroyed: false }
+    }
+
+    pub(super) fn pile_state(&self) -> PileState {
+        match self.pile {
+            Pile::Enforced => PileState::Enforced,
+            Pile::Unenforced => PileState::Unenforced,
+            Pile::None => PileState::None,
+        }
+    }
+}
+
+impl Layout {
+    pub(super) fn open(state: &Path) -> Result<Self, BackendError> {
+        let layout = Self { state: state.to_owned() };
+        let tenants = layout.state.join("tenants");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&tenants)
+            .map_err(step(format!("make {}", tenants.display())))?;
+        Ok(layout)
+    }
+
+    pub(super) fn tenant(&self, tenant: &Tenant) -> Result<Home, BackendError> {
+        if !tenant.is_portable() {
+            return Err(BackendError::NotProvisioned(tenant.clone()));
+        }
+        Ok(Home { tenant: tenant.clone(), folder: self.state.join("tenants").join(tenant.as_str()) })
+    }
+
+    /// Every tenant that has a sandbox, sorted.
+    pub(super) fn tenants(&self) -> Result<Vec<Tenant>, BackendError> {
+        let folder = self.state.join("tenants");
+        let entries = fs::read_dir(&folder).map_err(step(format!("read {}", folder.display())))?;
+        let mut tenants: Vec<Tenant> = entries
+            .flatten()
+            .filter_map(|entry| Tenant::parse_new(entry.file_name().to_str()?).ok())
+            .filter(|tenant| self.tenant(tenant).and_then(|home| home.meta()).is_ok())
+            .collect();
+        tenants.sort();
+        Ok(tenants)
+    }
+
+    /// Takes a range of user ids that no tenant has had and no one else was promised.
+    pub(super) fn take_range(&self) -> Result<u32, BackendError> {
+        #[derive(Serialize, Deserialize)]
+        struct Ranges {
+            version: u32,
+            next: u32,
+        }
+        let path = self.state.join("uids.json");
+        let naming = || step(format!("take a range of user ids from {}", path.display()));
+        let lock = open_lock(&self.state.join("uids.lock")).map_err(naming())?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from).map_err(naming())?;
+        let mut next = match read_json::<Ranges>(&path) {
+            Ok(ranges) if ranges.version == VERSION => ranges.next,
+            Ok(_) => return Err(naming()(io::Error::other("it was written by a newer version"))),
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => FIRST_RANGE,
+            Err(fault) => return Err(naming()(fault)),
+        };
+        let promised = promised();
+        while overlaps(next, &promised) {
+            next = next
+                .checked_add(FIRST_RANGE)
+                .filter(|next| next.checked_add(RANGE).is_some())
+                .ok_or_else(|| naming()(io::Error::other("there are no more")))?;
+        }
+        let after = next.checked_add(FIRST_RANGE).ok_or_else(|| naming()(io::Error::other("there are no more")))?;
+        // Written before it is used: a crash in between loses a range, which nobody misses.
+        write_json(&path, &Ranges { version: VERSION, next: after }).map_err(naming())?;
+        Ok(next)
+    }
+}
+
+/// One tenant's folder.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    tenant: Tenant,
+    folder: PathBuf,
+}
+
+impl Home {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.folder.join("workspace")
+    }
+
+    pub(super) fn pile(&self) -> PathBuf {
+        self.folder.join("pile")
+    }
+
+    /// What is remembered, of a tenant that has a sandbox now.
+    pub(super) fn meta(&self) -> Result<Meta, BackendError> {
+        self.remembered()?
+            .filter(|meta| !meta.destroyed)
+            .ok_or_else(|| BackendError::NotProvisioned(self.tenant.clone()))
+    }
+
+    /// What is remembered, also of a tenant that was destroyed.
+    pub(super) fn remembered(&self) -> Result<Option<Meta>, BackendError> {
+        let path = self.folder.join("meta.json");
+        match read_json::<Meta>(&path) {
+            Ok(meta) if meta.version == VERSION => Ok(Some(meta)),
+            Ok(_) => {
+                Err(step(format!("read {}", path.display()))(io::Error::other("it was written by a newer version")))
+            }
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(fault) => Err(step(format!("read {}", path.display()))(fault)),
+        }
+    }
+
+    pub(super) fn remember(&self, meta: &Meta) -> Result<(), BackendError> {
+        let path = self.folder.join("meta.json");
+        write_json(&path, meta).map_err(step(format!("write {}", path.display())))
+    }
+
+    /// Makes sure that no other process runs this tenant, for as long as the result lives.
+    pub(super) fn hold(&self) -> Result<File, BackendError> {
+        let path = self.folder.join("lock");
+        let naming = || step(format!("lock {}", path.display()));
+        let mut lock = open_lock(&path).map_err(naming())?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                let _ = lock.read_to_string(&mut holder);
+                let holder = format!("process {}", holder.trim());
+                return Err(BackendError::Held { tenant: self.tenant.clone(), holder });
+            }
+            Err(fault) => return Err(naming()(fault.into())),
+        }
+        lock.set_len(0).and_then(|()| lock.rewind()).map_err(naming())?;
+        writeln!(lock, "{}", std::process::id()).map_err(naming())?;
+        Ok(lock)
+    }
+}
+
+/// An error that says what was being done.
+pub(super) fn step(step: impl Into<String>) -> impl FnOnce(io::Error) -> BackendError {
+    let step = step.into();
+    move |source| BackendError::Step { step, source }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Replaces a small file so that a crash leaves the old or the new one.
+fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let draft = path.with_extension("json.new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The ranges that this host's tables promise to users and their containers.
+fn promised() -> Vec<(u64, u64)> {
+    ["/etc/subuid", "/etc/subgid"]
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .flat_map(|text| text.lines().filter_map(promise).collect::<Vec<_>>())
+        .collect()
+}
+
+fn promise(line: &str) -> Option<(u64, u64)> {
+    let mut parts = line.trim().split(':').skip(1);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+fn overlaps(first: u32, promised: &[(u64, u64)]) -> bool {
+    let (first, end) = (u64::from(first), u64::from(first) + u64::from(RANGE));
+    promised.iter().any(|(start, count)| *start < end && first < start.saturating_add(*count))
+}
+
+const VERSION: u32 = 1;
+
+/// Also the distance between ranges, so that an id of the host tells its tenant at a glance.
+const FIRST_RANGE: u32 = 100_000;
+
+/// How many ids a range has.
+pub(super) const RANGE: u32 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::{Layout, overlaps, promise};
+
+    #[test]
+    fn a_range_of_user_ids_is_never_given_twice() {
+        let state = tempfile::tempdir().unwrap();
+        let layout = Layout::open(state.path()).unwrap();
+        let first = layout.take_range().unwrap();
+        let second = Layout::open(state.path()).unwrap().take_range().unwrap();
+        assert!(first % 100_000 == 0 && second >= first + 100_000, "{first} {second}");
+    }
+
+    #[test]
+    fn a_promised_range_is_passed_over_to_its_last_id() {
+        let promised = [promise("user:100000:65536").unwrap()];
+        assert!(overlaps(165_535, &promised));
+        assert!(!overlaps(165_536, &promised));
+        assert!(overlaps(34_465, &promised));
+        assert!(!overlaps(34_464, &promised));
+        assert_eq!(promise("# nothing"), None);
+    }
+}

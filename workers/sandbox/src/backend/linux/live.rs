@@ -1,0 +1,335 @@
+//! A tenant that runs: its first process, the conversation with it, and its commands.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kit::Tenant;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{oneshot, watch};
+
+use super::cgroup::{CommandCgroup, TenantCgroup};
+use super::launch::{ALL_CHILDREN, Launched};
+use super::wire::{self, FileFault, Order, Report, Status, Step};
+use crate::backend::{BackendError, ControlLost, Exit};
+use crate::sys::kernel;
+
+/// A running tenant. It ends once, and says so to everyone who waits.
+pub(super) struct Live {
+    pub(super) tenant: Tenant,
+    pub(super) cgroup: Option<TenantCgroup>,
+    pub(super) deadline: Duration,
+    socket: AsyncFd<OwnedFd>,
+    handle: AsyncFd<OwnedFd>,
+    next: AtomicU64,
+    table: Mutex<Table>,
+    dead: watch::Sender<bool>,
+    /// Held until the last process is gone.
+    lock: Mutex<Option<File>>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// Nothing is added any more.
+    closed: bool,
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    jobs: HashMap<u64, Arc<Job>>,
+    /// Ended commands whose groups still hold processes.
+    leftovers: Vec<Arc<Job>>,
+}
+
+/// What an order led to.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Started,
+    NotStarted(Step, io::Error),
+    Opened(OwnedFd),
+    Written { bytes: u64, created: bool },
+    FileFault(FileFault),
+}
+
+/// A command as the first process knows it.
+pub(super) struct Job {
+    pub(super) id: u64,
+    /// Absent where the command has a pid namespace instead.
+    pub(super) cgroup: Option<CommandCgroup>,
+    pub(super) exit: watch::Sender<Option<Exit>>,
+    /// Set when nothing of a command with a pid namespace is left.
+    pub(super) gone: watch::Sender<bool>,
+    /// Whether we ended it ourselves, so that the kernel did not.
+    pub(super) killed: AtomicBool,
+    /// How many processes the kernel had ended for want of memory when this command began.
+    memory_before: u64,
+}
+
+impl Live {
+    /// Takes over a first process. Must be called where tasks run; [`Live::run`] has to be started with the result.
+    pub(super) fn adopt(
+        tenant: Tenant,
+        launched: Launched,
+        cgroup: Option<TenantCgroup>,
+        lock: Option<File>,
+        deadline: Duration,
+    ) -> io::Result<Arc<Self>> {
+        rustix::io::ioctl_fionbio(&launched.socket, true)?;
+        Ok(Arc::new(Self {
+            tenant,
+            cgroup,
+            deadline,
+            socket: kernel::watched(launched.socket, Interest::READABLE | Interest::WRITABLE)?,
+            handle: kernel::watched(launched.handle, Interest::READABLE)?,
+            next: AtomicU64::new(1),
+            table: Mutex::new(Table::default()),
+            dead: watch::Sender::new(false),
+            lock: Mutex::new(lock),
+        }))
+    }
+
+    /// Listens to the first process until it is gone, then cleans up after it.
+    pub(super) async fn run(self: Arc<Self>) {
+        let mut buffer = vec![0; wire::PACKET];
+        let listened: io::Result<()> = async {
+            loop {
+                let mut ready = self.socket.readable().await?;
+                let received = ready.try_io(|socket| wire::receive::<Report>(socket.as_fd(), &mut buffer));
+                match received {
+                    Ok(Ok(Some((report, descriptors)))) => self.hear(report, descriptors),
+                    Ok(Ok(None)) => return Ok(()),
+                    Ok(Err(fault)) => return Err(fault),
+                    Err(_would_block) => {}
+                }
+            }
+        }
+        .await;
+        if let Err(fault) = listened {
+            tracing::error!(tenant = %self.tenant, %fault, "a tenant's first process cannot be understood; it is ended");
+        }
+        self.let_go();
+        if let Err(fault) = self.reap().await {
+            tracing::error!(tenant = %self.tenant, %fault, "a tenant's first process cannot be reaped");
+            return;
+        }
+        let this = Arc::clone(&self);
+        let cleaned = tokio::task::spawn_blocking(move || {
+            let removed = this.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.remove(this.deadline));
+            drop(this.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+            removed
+        })
+        .await;
+        if let Ok(Err(fault)) = cleaned {
+            tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's cgroups cannot be removed");
+        }
+        self.close();
+    }
+
+    /// The kernel lets a first process be reaped only when its whole namespace is empty: this is the proof of death.
+    async fn reap(&self) -> io::Result<()> {
+        loop {
+            let mut ready = self.handle.readable().await?;
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::from_bits_retain(ALL_CHILDREN);
+            if waitid(WaitId::PidFd(self.handle.get_ref().as_fd()), options)?.is_some() {
+                return Ok(());
+            }
+            ready.clear_ready();
+        }
+    }
+
+    /// Tells everyone who waits for anything of this tenant that it has ended.
+    fn close(&self) {
+        let (waiting, jobs) = {
+            let mut table = self.table();
+            table.closed = true;
+            table.leftovers.clear();
+            (std::mem::take(&mut table.waiting), std::mem::take(&mut table.jobs))
+        };
+        // The senders' receivers read their end as the sandbox's.
+        drop(waiting);
+        for job in jobs.into_values() {
+            job.end(Exit::SandboxEnded);
+            job.gone.send_replace(true);
+        }
+        self.dead.send_replace(true);
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        *self.dead.borrow()
+    }
+
+    /// Tells the kernel to end the tenant, and does not wait for it.
+    pub(super) fn let_go(&self) {
+        // A process that is gone already needs no signal.
+        let _ = pidfd_send_signal(self.handle.get_ref(), Signal::KILL);
+    }
+
+    /// Ends every process of the tenant; returns with the kernel's word for it.
+    pub(super) async fn end(&self) -> Result<(), ControlLost> {
+        self.let_go();
+        let mut dead = self.dead.subscribe();
+        // Twice the deadline: the process has its time, then its cgroups have theirs.
+        match tokio::time::timeout(2 * self.deadline, dead.wait_for(|dead| *dead)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(ControlLost {
+                tenant: self.tenant.clone(),
+                reason: format!("its first process was not gone within {:?}", 2 * self.deadline),
+            }),
+        }
+    }
+
+    /// A number for the next order.
+    pub(super) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Registers a command before it is ordered, so that no report of it can come too early.
+    pub(super) fn register(&self, id: u64, cgroup: Option<CommandCgroup>) -> Result<Arc<Job>, BackendError> {
+        let memory_before = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
+        let job = Arc::new(Job {
+            id,
+            cgroup,
+            exit: watch::Sender::new(None),
+            gone: watch::Sender::new(false),
+            killed: AtomicBool::new(false),
+            memory_before,
+        });
+        let mut table = self.table();
+        if table.closed {
+            return Err(BackendError::SandboxEnded(self.tenant.clone()));
+        }
+        table.jobs.insert(id, Arc::clone(&job));
+        Ok(job)
+    }
+
+    /// Forgets a command that was not started.
+    pub(super) fn forget(&self, id: u64) {
+        let job = self.table().jobs.remove(&id);
+        if let Some(cgroup) = job.as_ref().and_then(|job| job.cgroup.as_ref()) {
+            cgroup.remove();
+        }
+    }
+
+    /// Gives an order and waits for what came of it.
+    pub(super) async fn ask(
+        &self,
+        id: u64,
+        order: &Order,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Answer, BackendError> {
+        let ended = || BackendError::SandboxEnded(self.tenant.clone());
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut table = self.table();
+            if table.closed {
+                return Err(ended());
+            }
+            table.waiting.insert(id, answer);
+        }
+        let sent = self.order(order, descriptors).await;
+        if sent.is_err() {
+            self.table().waiting.remove(&id);
+            return Err(ended());
+        }
+        answered.await.map_err(|_| ended())
+    }
+
+    /// Gives an order. The descriptors travel with it and may be closed afterwards.
+    pub(super) async fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        loop {
+            let mut ready = self.socket.writable().await?;
+            if let Ok(sent) = ready.try_io(|socket| wire::send(socket.as_fd(), order, descriptors)) {
+                return sent;
+            }
+        }
+    }
+
+    fn hear(&self, report: Report, descriptors: Vec<OwnedFd>) {
+        match report {
+            Report::Ready | Report::Refused { .. } => {}
+            Report::Started { id } => self.answer(id, Answer::Started),
+            Report::NotStarted { id, step, errno } => {
+                self.answer(id, Answer::NotStarted(step, io::Error::from_raw_os_error(errno)));
+            }
+            Report::Ended { id, status } => self.ended(id, status),
+            Report::Gone { id } => {
+                if let Some(job) = self.table().jobs.remove(&id) {
+                    job.gone.send_replace(true);
+                }
+            }
+            Report::Opened { id } => match descriptors.into_iter().next() {
+                Some(file) => self.answer(id, Answer::Opened(file)),
+                None => self.answer(id, Answer::FileFault(FileFault::Errno(libc::EBADF))),
+            },
+            Report::Written { id, bytes, created } => self.answer(id, Answer::Written { bytes, created }),
+            Report::FileFault { id, fault } => self.answer(id, Answer::FileFault(fault)),
+        }
+    }
+
+    fn answer(&self, id: u64, answer: Answer) {
+        if let Some(waiting) = self.table().waiting.remove(&id) {
+            // Who asked may have stopped waiting; a descriptor in the answer is then closed here.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    fn ended(&self, id: u64, status: Status) {
+        // A command that ends before it could say that it started was ended at once.
+        self.answer(id, Answer::Started);
+        let job = {
+            let mut table = self.table();
+            let Some(job) = table.jobs.get(&id).map(Arc::clone) else { return };
+            if job.cgroup.is_some() {
+                table.jobs.remove(&id);
+            }
+            job
+        };
+        job.end(self.exit(&job, status));
+        self.tidy(job);
+    }
+
+    fn exit(&self, job: &Job, status: Status) -> Exit {
+        // A shell whose program was ended for want of memory says so with the code that shells use for its signal.
+        let by_kill = matches!(status, Status::Signal(libc::SIGKILL) | Status::Code(BY_KILL));
+        if by_kill && !job.killed.load(Ordering::Relaxed) {
+            let now = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
+            if now > job.memory_before {
+                return Exit::OutOfMemory;
+            }
+        }
+        match status {
+            Status::Code(code) => Exit::Code(code),
+            Status::Signal(signal) => Exit::Signal(signal),
+        }
+    }
+
+    /// Removes the groups of commands of which nothing is left.
+    fn tidy(&self, ended: Arc<Job>) {
+        let mut table = self.table();
+        table.leftovers.push(ended);
+        table.leftovers.retain(|job| job.cgroup.as_ref().is_some_and(|cgroup| !cgroup.remove()));
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    /// The first end that is told counts.
+    fn end(&self, exit: Exit) {
+        self.exit.send_if_modified(|known| {
+            let first = known.is_none();
+            if first {
+                *known = Some(exit);
+            }
+            first
+        });
+    }
+}
+
+/// 128 and the number of the signal.
+const BY_KILL: i32 = 137;

@@ -1,0 +1,168 @@
+//! Making and destroying a tenant's sandbox.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::path::Path;
+use std::sync::Arc;
+
+use kit::Tenant;
+
+use super::layout::{Home, Meta, Pile, step};
+use super::{Inner, Slot, Users, begin, pile, users};
+use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
+
+impl Inner {
+    pub(super) async fn provision(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        spec: &Provision,
+    ) -> Result<Provisioned, BackendError> {
+        if !tenant.is_portable() {
+            let fault = io::Error::new(io::ErrorKind::InvalidInput, "its name cannot be a folder");
+            return Err(step(format!("make the sandbox of {tenant}"))(fault));
+        }
+        let slot = self.slot(tenant);
+        let _alone = slot.alone().await;
+        let home = self.layout.tenant(tenant)?;
+        if let Some(meta) = home.remembered()?.filter(|meta| !meta.destroyed) {
+            return Ok(Provisioned { created: false, pile: meta.pile_state() });
+        }
+        let wanted = self.pile(spec.pile)?;
+        let (this, place) = (Arc::clone(self), home.clone());
+        let made = tokio::task::spawn_blocking(move || this.make(&place, wanted)).await;
+        let meta = made.map_err(|fault| step("make a sandbox")(io::Error::other(fault)))??;
+        if wanted == Pile::Enforced
+            && let Err(fault) = self.attack(tenant, &home, &meta, &slot).await
+        {
+            // Nobody has used the sandbox yet, so it goes as a whole.
+            let _ = self.remove(&home, true).await;
+            return Err(fault);
+        }
+        Ok(Provisioned { created: true, pile: meta.pile_state() })
+    }
+
+    fn pile(&self, wanted: backend::Pile) -> Result<Pile, BackendError> {
+        let enforceable = self.assurances.append_only == AppendOnly::Enforced;
+        match wanted {
+            backend::Pile::None => Ok(Pile::None),
+            backend::Pile::Unenforced => Ok(if enforceable { Pile::Enforced } else { Pile::Unenforced }),
+            backend::Pile::IfEnforceable => Ok(if enforceable { Pile::Enforced } else { Pile::None }),
+            backend::Pile::Enforced if enforceable => Ok(Pile::Enforced),
+            backend::Pile::Enforced => Err(BackendError::NotEnforceable(
+                "setting the append-only flag needs root and a file system that has it (ext4, xfs, btrfs)".to_owned(),
+            )),
+        }
+    }
+
+    /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. The record
+    /// is written last: before it the tenant does not exist.
+    fn make(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
+        let naming = || step(format!("make {}", home.folder().display()));
+        folder(home.folder(), 0o700).map_err(naming())?;
+        let kept = home.remembered()?;
+        let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
+            (UidMap::Single, _) => None,
+            // The kept pile belongs to this range.
+            (UidMap::Range, Some(first)) => Some(first),
+            (UidMap::Range, None) => Some(self.layout.take_range()?),
+        };
+        let mut meta = Meta::new(first);
+        meta.pile = wanted;
+        let users = users(self.ids, &meta)?;
+        for path in [home.home(), home.workspace()] {
+            folder(&path, 0o700).map_err(naming())?;
+            if let Users::Range(_) = users {
+                chown(&path, Some(users.guest()), Some(users.guest())).map_err(naming())?;
+            }
+        }
+        if wanted != Pile::None {
+            pile::make(&home.pile(), users, wanted == Pile::Enforced)?;
+        }
+        home.remember(&meta)?;
+        Ok(meta)
+    }
+
+    /// Attacks a twin of the pile from inside.
+    async fn attack(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        home: &Home,
+        meta: &Meta,
+        slot: &Slot,
+    ) -> Result<(), BackendError> {
+        let twin = home.pile().join(pile::TWIN);
+        let users = users(self.ids, meta)?;
+        let making = || step(format!("make {}", twin.display()));
+        pile::remove(&twin).and_then(|()| pile::file(&twin, users, true)).map_err(making())?;
+        let result = async {
+            let live = self.launch(tenant, slot).await?;
+            let test =
+                CommandSpec { command: pile::SELF_TEST.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
+            let started = begin(Arc::clone(&live), test).await?;
+            let exit = tokio::time::timeout(live.deadline, started.command.ended()).await;
+            live.end().await?;
+            slot.set(None);
+            match exit {
+                Ok(Exit::Code(0)) => Ok(()),
+                Ok(other) => {
+                    Err(BackendError::NotEnforceable(format!("the self-test from inside ended with {other:?}")))
+                }
+                Err(_elapsed) => Err(BackendError::NotEnforceable("the self-test from inside did not end".to_owned())),
+            }
+        }
+        .await;
+        let removed = pile::remove(&twin).map_err(step(format!("remove {}", twin.display())));
+        result.and(removed)
+    }
+
+    pub(super) async fn destroy(self: &Arc<Self>, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
+        let home = self.layout.tenant(tenant)?;
+        if home.remembered()?.is_none_or(|meta| meta.destroyed && !delete_pile) {
+            return Err(BackendError::NotProvisioned(tenant.clone()));
+        }
+        let slot = self.slot(tenant);
+        let _alone = slot.alone().await;
+        if let Some(live) = slot.live() {
+            live.end().await?;
+        }
+        slot.set(None);
+        self.remove(&home, delete_pile).await
+    }
+
+    async fn remove(&self, home: &Home, delete_pile: bool) -> Result<(), BackendError> {
+        let home = home.clone();
+        let removed = tokio::task::spawn_blocking(move || remove(&home, delete_pile)).await;
+        removed.map_err(|fault| step("remove a sandbox")(io::Error::other(fault)))?
+    }
+}
+
+/// Forgets the sandbox first, then removes its files: cut short, it is finished by the next call or the next making.
+fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
+    let removing = |path: &Path| step(format!("remove {}", path.display()));
+    let lock = home.hold()?;
+    let keeps_pile = !delete_pile && home.pile().exists();
+    if let Some(mut meta) = home.remembered()? {
+        meta.destroyed = true;
+        home.remember(&meta)?;
+    }
+    for path in [home.home(), home.workspace()] {
+        match fs::remove_dir_all(&path) {
+            Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(removing(&path)(fault)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    if !keeps_pile {
+        pile::destroy(&home.pile()).map_err(removing(&home.pile()))?;
+        fs::remove_dir_all(home.folder()).map_err(removing(home.folder()))?;
+    }
+    drop(lock);
+    Ok(())
+}
+
+fn folder(path: &Path, mode: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(mode).create(path) {
+        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => Err(fault),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

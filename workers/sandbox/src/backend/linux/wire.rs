@@ -1,0 +1,230 @@
+//! What the service and a tenant's first process say to each other.
+//!
+//! One message is one packet of a `SOCK_SEQPACKET` pair: JSON, with descriptors beside it. Only the service and the
+//! first process (with its not yet executed forks) hold an end; a command never does.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// What the service asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// The first packet; its descriptors are the binds that name none as a path.
+    Setup(Box<Setup>),
+    /// With standard input if the caller feeds it, output, error, the text if it is long, the cgroup if there is one.
+    Start(Start),
+    /// Ends a command that has a pid namespace of its own.
+    Kill {
+        id: u64,
+    },
+    Read {
+        id: u64,
+        cwd: String,
+        path: String,
+    },
+    /// With the new content.
+    Write {
+        id: u64,
+        cwd: String,
+        path: String,
+    },
+}
+
+/// How the tenant's world is to look.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Setup {
+    pub(super) host_name: String,
+    pub(super) binds: Vec<Bind>,
+    pub(super) limits: Bounds,
+    pub(super) pile: bool,
+    /// Whether each command gets a pid namespace of its own, since there is no cgroup for it.
+    pub(super) nested: bool,
+    /// A test's wish for a tenant that keeps every capability and has no filter.
+    #[cfg(feature = "test-door")]
+    pub(super) unconfined: bool,
+}
+
+/// A folder of the host that the tenant finds at `target`, writable.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Bind {
+    pub(super) target: String,
+    pub(super) source: Source,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Source {
+    /// The next descriptor of the packet, a mount that is attached nowhere.
+    Descriptor,
+    /// A path that the first process can reach by itself.
+    Path(PathBuf),
+}
+
+/// What the kernel is told to hold each process to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Bounds {
+    pub(super) processes: u64,
+    pub(super) open_files: u64,
+    pub(super) file_size: u64,
+    /// Bytes of private memory a process, where no cgroup bounds the tenant.
+    pub(super) memory_each: Option<u64>,
+    /// Bytes of each file system in memory.
+    pub(super) temporary: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Start {
+    pub(super) id: u64,
+    /// Absent when it is a descriptor.
+    pub(super) command: Option<String>,
+    pub(super) login: bool,
+    pub(super) cwd: Option<String>,
+    /// Whether standard input is a descriptor; otherwise it is the tenant's `/dev/null`.
+    pub(super) stdin: bool,
+    pub(super) cgroup: bool,
+}
+
+/// What the first process, or one of its forks, tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Report {
+    Ready,
+    /// The world could not be made: what was being done, and the kernel's error number.
+    Refused {
+        step: String,
+        errno: i32,
+    },
+    /// The command is about to be executed.
+    Started {
+        id: u64,
+    },
+    NotStarted {
+        id: u64,
+        step: Step,
+        errno: i32,
+    },
+    /// The shell itself ended.
+    Ended {
+        id: u64,
+        status: Status,
+    },
+    /// Nothing of the command is left; said only of one with a pid namespace of its own.
+    Gone {
+        id: u64,
+    },
+    /// With the open file.
+    Opened {
+        id: u64,
+    },
+    Written {
+        id: u64,
+        bytes: u64,
+        created: bool,
+    },
+    FileFault {
+        id: u64,
+        fault: FileFault,
+    },
+}
+
+/// Where the start of a command stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Step {
+    Fork,
+    Directory,
+    Become,
+    Execute,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Status {
+    Code(i32),
+    Signal(i32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum FileFault {
+    Errno(i32),
+    Directory,
+    Kind(Kind),
+}
+
+/// What a path names that is not a regular file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Kind {
+    Pipe,
+    Socket,
+    CharacterDevice,
+    BlockDevice,
+    Other,
+}
+
+/// Sends one message. Whoever holds the other end may be gone: that is an error, never a signal.
+pub(super) fn send(socket: BorrowedFd<'_>, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let packet = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    loop {
+        match rustix::net::sendmsg(socket, &[IoSlice::new(&packet)], &mut control, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+}
+
+/// Receives one message; `None` at the end.
+pub(super) fn receive<Message: DeserializeOwned>(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<Option<(Message, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match rustix::net::recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(buffer)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let packet = buffer.get(..received.bytes).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Some((serde_json::from_slice(packet)?, descriptors)))
+}
+
+/// Room for one packet; a longer command travels as a descriptor.
+pub(super) const PACKET: usize = 160 << 10;
+
+/// The longest command that travels in the packet. JSON may make six bytes of one.
+pub(super) const LONGEST_INLINE: usize = 16 << 10;
+
+const MOST_DESCRIPTORS: usize = 8;
+
+/// The one user that a tenant's commands run as, and the group of the same number.
+pub(super) const GUEST: u32 = 1000;
+pub(super) const USER: &str = "agent";
+pub(super) const HOME: &str = "/home/agent";
+pub(super) const WORKSPACE: &str = "/workspace";
+pub(super) const PILE_FOLDER: &str = "/pile";
+pub(super) const PILE_FILE: &str = "/pile/self.pile";

@@ -1,0 +1,11 @@
+//! The one room for syscalls that no safe crate offers.
+//!
+//! Every function here is safe to call and says why. What `rustix` offers safely is called where it is needed, not
+//! here.
+
+#[cfg(target_os = "linux")]
+pub(crate) mod child;
+#[cfg(target_os = "linux")]
+pub(crate) mod kernel;
+#[cfg(target_os = "linux")]
+pub(crate) mod spawn;

@@ -1,0 +1,135 @@
+//! A backend in a state folder of its own, and short ways to use it.
+
+use std::time::Duration;
+
+use kit::Tenant;
+use sandbox::backend::linux::LinuxBackend;
+use sandbox::backend::{
+    Backend, BackendError, Command, CommandSpec, Config, Exit, GuestPath, Limits, Pile, Provision, Shell, Started,
+};
+use tokio::io::AsyncReadExt;
+
+pub(crate) struct World {
+    pub(crate) backend: LinuxBackend,
+    pub(crate) state: tempfile::TempDir,
+}
+
+/// What a finished command left.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) exit: Exit,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn tenant(name: &str) -> Tenant {
+    Tenant::parse_new(name).unwrap()
+}
+
+pub(crate) fn config(state: &std::path::Path) -> Config {
+    Config {
+        state: state.to_owned(),
+        program: env!("CARGO_BIN_EXE_sandbox-init").into(),
+        init_arguments: Vec::new(),
+        limits: Limits::default(),
+    }
+}
+
+/// A world, or `None` where this host forbids isolation; then the test says that it was skipped.
+pub(crate) fn world(name: &str) -> Option<World> {
+    world_with(name, |_| {})
+}
+
+pub(crate) fn world_with(name: &str, change: impl FnOnce(&mut Config)) -> Option<World> {
+    let state = tempfile::tempdir().unwrap();
+    let mut config = config(state.path());
+    change(&mut config);
+    match LinuxBackend::open(config) {
+        Ok(backend) => Some(World { backend, state }),
+        Err(BackendError::NoIsolation(why)) => {
+            skipped(name, &why.to_string());
+            None
+        }
+        Err(fault) => panic!("{fault}: {:?}", std::error::Error::source(&fault)),
+    }
+}
+
+pub(crate) fn skipped(name: &str, why: &str) {
+    eprintln!("SKIPPED {name}: {why}");
+    assert!(std::env::var_os("PLAYGROUND_FAIL_ON_SKIP").is_none(), "{name} was skipped: {why}");
+}
+
+pub(crate) fn spec(command: &str) -> CommandSpec {
+    CommandSpec { command: command.to_owned(), shell: Shell::Login, cwd: None, stdin: false }
+}
+
+pub(crate) fn at(path: &str) -> GuestPath {
+    GuestPath { cwd: "/home/agent".to_owned(), path: path.to_owned() }
+}
+
+impl World {
+    pub(crate) async fn make(&self, name: &str) -> Tenant {
+        self.make_with(name, Pile::None).await
+    }
+
+    pub(crate) async fn make_with(&self, name: &str, pile: Pile) -> Tenant {
+        let tenant = tenant(name);
+        self.backend.provision(&tenant, &Provision { pile }).await.unwrap();
+        tenant
+    }
+
+    pub(crate) async fn start(&self, tenant: &Tenant, command: &str) -> Started {
+        self.backend.start(tenant, spec(command)).await.unwrap()
+    }
+
+    /// Runs a command to its end and the end of its output.
+    pub(crate) async fn run(&self, tenant: &Tenant, command: &str) -> Finished {
+        finish(self.start(tenant, command).await).await
+    }
+
+    /// Standard output of a command that must succeed.
+    pub(crate) async fn says(&self, tenant: &Tenant, command: &str) -> String {
+        let finished = self.run(tenant, command).await;
+        assert_eq!(finished.exit, Exit::Code(0), "{command}: {finished:?}");
+        finished.stdout.trim_end().to_owned()
+    }
+}
+
+pub(crate) async fn finish(mut started: Started) -> Finished {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let all = async {
+        let (out, err) = tokio::join!(started.stdout.read_to_end(&mut stdout), started.stderr.read_to_end(&mut stderr));
+        out.unwrap();
+        err.unwrap();
+        started.command.ended().await
+    };
+    let exit = within(all).await;
+    Finished {
+        exit,
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Reads one line, as the event that tests wait for.
+pub(crate) async fn line(started: &mut Started) -> String {
+    let mut line = Vec::new();
+    within(async {
+        loop {
+            match started.stdout.read_u8().await {
+                Ok(b'\n') | Err(_) => return,
+                Ok(byte) => line.push(byte),
+            }
+        }
+    })
+    .await;
+    String::from_utf8(line).unwrap()
+}
+
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("the event did not come within a minute")
+}
+
+pub(crate) async fn ended(command: &dyn Command) -> Exit {
+    within(command.ended()).await
+}
