@@ -129,15 +129,16 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Serves the tools to the person at the other end of standard input and output, until the input ends or `stop`
-    /// resolves.
+    /// Serves one tenant's tools to the person at the other end of standard input and output, until the input ends or
+    /// `stop` resolves. The caller has made the tenant.
     ///
     /// Where standard input is not a pipe, a read of it cannot be interrupted: after `stop` the caller must not wait for
     /// the runtime's blocking threads.
     ///
     /// # Errors
     /// When control over a tenant's processes is lost.
-    pub async fn serve_stdio(&self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+    pub async fn serve_stdio(&self, tenant: &Tenant, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let _ = tenant;
         stop.await;
         Ok(())
     }
