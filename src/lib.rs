@@ -4,6 +4,8 @@ pub mod cli;
 #[cfg(feature = "mcp-http")]
 pub mod config;
 #[cfg(feature = "mcp-http")]
+pub mod edge;
+#[cfg(feature = "mcp-http")]
 pub mod identity;
 #[cfg(feature = "mcp-http")]
 pub mod signal;

@@ -1,5 +1,150 @@
-//! What stands behind the edge: the children this program starts, and how they are kept alive.
+//! The workers that stand behind the edge: which one a tenant reaches, where it listens, and what opens it.
+//!
+//! A tenant reaches exactly one worker, decided by its credential's catalogue; a native tenant without a worker gets
+//! an error and never the sandbox. Beside it: the children this program starts, and how they are kept alive.
 
+pub mod address;
 pub mod child;
 pub mod handoff;
+pub mod manifest;
 pub mod restart;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kit::{Secret, Tenant};
+
+use crate::identity::{Catalogue, Principal};
+
+pub use address::Loopback;
+
+/// Which worker each tenant reaches.
+#[derive(Debug, Default)]
+pub struct Routes {
+    sandbox: Option<Arc<Upstream>>,
+    native: HashMap<Tenant, Arc<Upstream>>,
+}
+
+/// One worker as the edge sees it.
+#[derive(Debug)]
+pub struct Upstream {
+    /// Stands in logs and inside sealed session ids, so that a session never moves to another worker.
+    pub name: String,
+    pub address: Loopback,
+    /// What the worker wants as `Authorization: Bearer`; never a client's token.
+    pub bearer: Secret,
+    /// Whether the worker is ours and is told the tenant; a native worker serves one tenant and is told nothing.
+    pub sends_tenant: bool,
+    pub presence: Presence,
+}
+
+/// Whether a worker is known to be gone, as whoever watches it says; clones share the answer.
+///
+/// While no process accepts on a listener that its supervisor holds, connections succeed and wait in the kernel, so
+/// a refused connection cannot tell the edge that the worker is down.
+#[derive(Clone, Debug)]
+pub struct Presence(Arc<AtomicBool>);
+
+/// A tenant without a worker.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tenant `{tenant}` has no {} worker", match catalogue { Catalogue::Sandbox => "sandbox", Catalogue::Native => "native" })]
+pub struct Unmapped {
+    tenant: Tenant,
+    catalogue: Catalogue,
+}
+
+impl Routes {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets every principal of the sandbox catalogue reach `worker`.
+    #[must_use]
+    pub fn with_sandbox(mut self, worker: Upstream) -> Self {
+        self.sandbox = Some(Arc::new(worker));
+        self
+    }
+
+    /// Lets `tenant` reach `worker` when its credential says native.
+    #[must_use]
+    pub fn with_native(mut self, tenant: Tenant, worker: Upstream) -> Self {
+        self.native.insert(tenant, Arc::new(worker));
+        self
+    }
+
+    /// The one worker that `principal` reaches.
+    ///
+    /// # Errors
+    /// When its catalogue has no worker for it; there is no fallback to the other catalogue.
+    pub fn upstream(&self, principal: &Principal) -> Result<&Arc<Upstream>, Unmapped> {
+        let found = match principal.catalogue() {
+            Catalogue::Sandbox => self.sandbox.as_ref(),
+            Catalogue::Native => self.native.get(principal.tenant()),
+        };
+        found.ok_or_else(|| Unmapped { tenant: principal.tenant().clone(), catalogue: principal.catalogue() })
+    }
+}
+
+impl From<manifest::Manifest> for Routes {
+    fn from(manifest: manifest::Manifest) -> Self {
+        manifest.workers.into_iter().fold(Self::new(), |routes, entry| {
+            let worker = Upstream {
+                name: format!("native:{}", entry.address),
+                address: entry.address,
+                bearer: entry.bearer,
+                sends_tenant: false,
+                presence: Presence::up(),
+            };
+            routes.with_native(entry.tenant, worker)
+        })
+    }
+}
+
+impl Presence {
+    /// A worker that is believed to be there until someone says otherwise.
+    #[must_use]
+    pub fn up() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+
+    pub fn set(&self, up: bool) {
+        self.0.store(up, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Loopback, Presence, Routes, Upstream};
+    use crate::identity::{Catalogue, Principal};
+    use kit::{Secret, Tenant};
+
+    fn worker(name: &str, port: u16) -> Upstream {
+        Upstream {
+            name: name.to_owned(),
+            address: Loopback::parse(&format!("127.0.0.1:{port}")).expect("a loopback address"),
+            bearer: Secret::new("x".repeat(32)),
+            sends_tenant: false,
+            presence: Presence::up(),
+        }
+    }
+
+    #[test]
+    fn a_native_tenant_without_a_worker_never_falls_back_to_the_sandbox() {
+        let routes = Routes::new()
+            .with_sandbox(worker("sandbox", 1))
+            .with_native(Tenant::parse("alice").expect("a tenant"), worker("native", 2));
+        let reached = |tenant: &str, catalogue| {
+            routes.upstream(&Principal::for_test(tenant, catalogue)).map(|found| found.name.clone()).ok()
+        };
+        assert_eq!(reached("alice", Catalogue::Native).as_deref(), Some("native"));
+        assert_eq!(reached("alice", Catalogue::Sandbox).as_deref(), Some("sandbox"));
+        assert_eq!(reached("bob", Catalogue::Native), None);
+    }
+}

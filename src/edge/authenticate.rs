@@ -1,0 +1,128 @@
+//! Who is calling.
+//!
+//! Every method and every path passes here, before a byte of the body is read and before the caller learns what
+//! exists. Failures are charged to the caller's address; a valid credential passes whatever others behind the same
+//! address have done.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use kit::Secret;
+use tracing::{Span, field};
+
+use crate::edge::buckets::Buckets;
+use crate::edge::client::Client;
+use crate::edge::gate::Gate;
+use crate::edge::{Bounded, Cause, Rates, Rejection};
+use crate::identity::Principal;
+use crate::identity::store::{Credentials, Verdict};
+
+/// Whoever knows the live credentials.
+pub trait Authority: Send + Sync + 'static {
+    /// Says who presented this token.
+    fn authenticate<'a>(&'a self, presented: &'a Secret) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
+    /// Resolves once the principal's credential is live no more, for streams that outlast it.
+    fn revoked(&self, principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// The second gate.
+pub(crate) struct Authenticate {
+    authority: Arc<dyn Authority>,
+    failures: Buckets<Client>,
+}
+
+/// A request with a live credential.
+pub(crate) struct Authenticated {
+    bounded: Bounded,
+    principal: Principal,
+}
+
+impl Authenticate {
+    pub(crate) fn new(authority: Arc<dyn Authority>, rates: &Rates) -> Self {
+        let each = Duration::from_secs(60) / rates.failures_per_minute.max(1);
+        Self { authority, failures: Buckets::new(each, rates.failures_burst, rates.most_addresses) }
+    }
+}
+
+impl Gate for Authenticate {
+    type Request = Bounded;
+    type Passed = Authenticated;
+
+    async fn check(&self, request: Bounded) -> Result<Authenticated, Rejection> {
+        let head = request.head();
+        let presented = head.headers.get(AUTHORIZATION).ok_or(Cause::NoCredential)?;
+        let token = presented.to_str().ok().and_then(bearer);
+        let verdict = match token {
+            Some(token) => self.authority.authenticate(&Secret::new(token)).await,
+            None => Verdict::Unknown,
+        };
+        match verdict {
+            Verdict::Known(principal) => {
+                Span::current()
+                    .record("tenant", field::display(principal.tenant()))
+                    .record("credential", field::display(principal.credential()));
+                Ok(Authenticated { bounded: request, principal })
+            }
+            Verdict::Unknown => Err(match self.failures.take(request.head().client) {
+                Ok(()) => Cause::BadCredential,
+                Err(empty) => Cause::TooManyFailures { again: empty.again },
+            }
+            .into()),
+            Verdict::WrongBackend { credential, tenant } => {
+                tracing::info!(%credential, %tenant, "a credential for another backend was presented");
+                Err(Cause::WrongBackend.into())
+            }
+        }
+    }
+}
+
+impl Authority for Credentials {
+    fn authenticate<'a>(&'a self, presented: &'a Secret) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(Self::authenticate(self, presented))
+    }
+
+    fn revoked(&self, principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (store, principal) = (self.clone(), principal.clone());
+        let mut generations = self.generations();
+        Box::pin(async move {
+            while store.is_live(&principal) {
+                if generations.changed().await.is_err() {
+                    return;
+                }
+            }
+        })
+    }
+}
+
+impl Authenticated {
+    pub(in crate::edge) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(in crate::edge) fn into_parts(self) -> (Bounded, Principal) {
+        (self.bounded, self.principal)
+    }
+
+    /// A GET of `path` by `tenant`.
+    #[cfg(test)]
+    pub(crate) async fn for_test(tenant: &str, path: &str) -> Self {
+        let request = http::Request::get(path).header("host", "a").body("").expect("a request");
+        let limits = crate::edge::limits::Limits::new(&crate::edge::Config::default());
+        let bounded = limits.check(crate::edge::Accepted::for_test(request)).await.expect("a bounded request");
+        Self { bounded, principal: Principal::for_test(tenant, crate::identity::Catalogue::Sandbox) }
+    }
+}
+
+/// The token of a `Bearer` header; the scheme's letter case does not matter (RFC 9110, 11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests;

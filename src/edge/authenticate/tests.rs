@@ -1,0 +1,83 @@
+use std::pin::Pin;
+use std::sync::Arc;
+
+use kit::Secret;
+
+use super::{Authenticate, Authority, Verdict};
+use crate::edge::gate::Gate;
+use crate::edge::limits::Limits;
+use crate::edge::{Accepted, Cause, Config, Rates};
+use crate::identity::{Catalogue, Principal};
+
+/// Knows one token.
+struct One;
+
+impl Authority for One {
+    fn authenticate<'a>(&'a self, presented: &'a Secret) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        let principal = Principal::for_test("alice", Catalogue::Sandbox);
+        let verdict = match presented.expose() {
+            "right" => Verdict::Known(principal),
+            "elsewhere" => {
+                Verdict::WrongBackend { credential: principal.credential().clone(), tenant: principal.tenant().clone() }
+            }
+            _ => Verdict::Unknown,
+        };
+        Box::pin(std::future::ready(verdict))
+    }
+
+    fn revoked(&self, _principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn gate() -> Authenticate {
+    Authenticate::new(Arc::new(One), &Rates { failures_burst: 2, ..Rates::default() })
+}
+
+async fn check(gate: &Authenticate, authorization: Option<&str>) -> Result<String, Cause> {
+    let mut request = http::Request::delete("/nothing/here").header("host", "a");
+    if let Some(value) = authorization {
+        request = request.header("authorization", value);
+    }
+    let accepted = Accepted::for_test(request.body("").expect("a request"));
+    let bounded = Limits::new(&Config::default()).check(accepted).await.expect("a bounded request");
+    let passed = gate.check(bounded).await.map_err(|rejection| rejection.cause)?;
+    Ok(passed.principal().tenant().to_string())
+}
+
+#[tokio::test]
+async fn a_live_credential_names_its_tenant() {
+    let gate = gate();
+    for good in ["Bearer right", "bearer right", "BEARER   right"] {
+        assert_eq!(check(&gate, Some(good)).await.as_deref(), Ok("alice"), "{good}");
+    }
+}
+
+#[tokio::test]
+async fn an_absent_credential_is_not_a_wrong_one() {
+    let gate = gate();
+    assert_eq!(check(&gate, None).await, Err(Cause::NoCredential));
+    assert_eq!(check(&gate, Some("Bearer wrong")).await, Err(Cause::BadCredential));
+}
+
+#[tokio::test]
+async fn other_schemes_and_empty_tokens_are_wrong_credentials() {
+    for bad in ["Basic right", "Bearer", "Bearer ", "right", "Bearerright"] {
+        assert_eq!(check(&gate(), Some(bad)).await, Err(Cause::BadCredential), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_slowed_but_a_valid_credential_passes_an_empty_bucket() {
+    let gate = gate();
+    for _ in 0..2 {
+        assert_eq!(check(&gate, Some("Bearer wrong")).await, Err(Cause::BadCredential));
+    }
+    assert!(matches!(check(&gate, Some("Bearer wrong")).await, Err(Cause::TooManyFailures { .. })));
+    assert_eq!(check(&gate, Some("Bearer right")).await.as_deref(), Ok("alice"));
+}
+
+#[tokio::test]
+async fn a_credential_for_another_backend_is_forbidden_and_not_unknown() {
+    assert_eq!(check(&gate(), Some("Bearer elsewhere")).await, Err(Cause::WrongBackend));
+}

@@ -1,0 +1,205 @@
+//! Every limit of the edge, each with the reason for its default.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What the edge allows. Built once, by whoever starts the edge; no stage reads anything else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub connections: Connections,
+    pub requests: Requests,
+    pub rates: Rates,
+    pub exchanges: Exchanges,
+    pub sessions: Sessions,
+    pub answers: Answers,
+    pub stop: Stop,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Connections {
+    /// In all. Each holds a descriptor and, when slow, some 40 KiB.
+    pub most: usize,
+    /// From one address (IPv6: one /64); loopback and listed proxies are exempt, since many clients stand behind them.
+    pub most_per_address: usize,
+    pub proxies: Vec<IpAddr>,
+    /// From the first byte of a request head, or from the start of the connection, to the end of that head.
+    pub head: Duration,
+    pub most_head_bytes: usize,
+    pub most_headers: usize,
+    /// Between two requests. Longer than the usual 60 s pause of a client, so that polling clients keep theirs.
+    pub idle: Duration,
+    /// How long a client may leave everything unread that is ready for it.
+    pub write_stall: Duration,
+    /// Streams of one HTTP/2 connection at a time.
+    pub most_streams: u32,
+    pub handshake: Duration,
+    /// TLS handshakes under way: each costs a signature, and an unfinished one holds a connection slot.
+    pub most_handshakes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Requests {
+    /// Names the edge answers to, each `name` or `name:port`. None: any well-formed Host is served.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may call. None: a request that carries an Origin is refused.
+    pub origins: Vec<String>,
+    /// Large enough for the file tools' 3 MiB in base64 with room to spare.
+    pub most_body_bytes: usize,
+    /// Without one byte of the body arriving.
+    pub body_idle: Duration,
+    /// For the whole body.
+    pub body_total: Duration,
+    /// Bytes a second of a body, counted once `body_idle` has passed: trickling is refused, a slow line is not.
+    pub body_least_rate: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rates {
+    /// Requests a second of one tenant, sustained and at once.
+    pub tenant_per_second: u32,
+    pub tenant_burst: u32,
+    /// Failed authentications of one address. A valid credential passes even when these are used up.
+    pub failures_per_minute: u32,
+    pub failures_burst: u32,
+    /// Keys a table remembers; beyond them strangers share one bucket.
+    pub most_tenants: usize,
+    pub most_addresses: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Exchanges {
+    pub most: usize,
+    /// At most a quarter of all, so that no tenant alone keeps the others out.
+    pub most_per_tenant: usize,
+    /// Request bodies held at once, over all tenants.
+    pub most_body_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    /// Entries of the live table. It is a cache: an entry that is pushed out costs no session.
+    pub most: usize,
+    pub most_per_tenant: usize,
+    pub idle: Duration,
+    /// After its issue a session ends whatever it does.
+    pub lifetime: Duration,
+    /// Ended sessions remembered one by one for each tenant; past these the tenant's minimum issue time rises.
+    pub most_tombstones_per_tenant: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Answers {
+    pub connect: Duration,
+    /// From the request to the answer's head. The longest command runs 30 minutes.
+    pub head: Duration,
+    /// Between two bytes of an answer.
+    pub idle: Duration,
+    /// Between two keep-alive comments on a silent event stream: below the 20 to 60 s after which paths cut it.
+    pub comment: Duration,
+    /// How long an answer is read to its end for a legacy client that has gone: at least the longest command.
+    pub drain: Duration,
+    /// Answers that are read whole, such as the one to `initialize`.
+    pub most_buffered_bytes: usize,
+    /// Kept connections to one worker, and how long: below the 5 s after which common servers close them.
+    pub most_pooled: usize,
+    pub pool_idle: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stop {
+    /// What a call in flight gets to finish after the stop signal.
+    pub drain: Duration,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            most: 4096,
+            most_per_address: 256,
+            proxies: Vec::new(),
+            head: Duration::from_secs(10),
+            most_head_bytes: 16 * 1024,
+            most_headers: 64,
+            idle: Duration::from_secs(75),
+            write_stall: Duration::from_secs(30),
+            most_streams: 64,
+            handshake: Duration::from_secs(10),
+            most_handshakes: 256,
+        }
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            most_body_bytes: 8 * 1024 * 1024,
+            body_idle: Duration::from_secs(15),
+            body_total: Duration::from_secs(120),
+            body_least_rate: 256,
+        }
+    }
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            tenant_per_second: 100,
+            tenant_burst: 400,
+            failures_per_minute: 30,
+            failures_burst: 20,
+            most_tenants: 16 * 1024,
+            most_addresses: 16 * 1024,
+        }
+    }
+}
+
+impl Default for Exchanges {
+    fn default() -> Self {
+        Self { most: 1024, most_per_tenant: 64, most_body_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            most: 16 * 1024,
+            most_per_tenant: 1024,
+            idle: Duration::from_secs(24 * 3600),
+            lifetime: Duration::from_secs(7 * 24 * 3600),
+            most_tombstones_per_tenant: 1024,
+        }
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            head: Duration::from_secs(31 * 60),
+            idle: Duration::from_secs(31 * 60),
+            comment: Duration::from_secs(15),
+            drain: Duration::from_secs(31 * 60),
+            most_buffered_bytes: 1024 * 1024,
+            most_pooled: 32,
+            pool_idle: Duration::from_secs(4),
+        }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { drain: Duration::from_secs(30) }
+    }
+}

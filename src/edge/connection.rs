@@ -1,0 +1,211 @@
+//! One client connection: its protocol, its limits and its clocks.
+//!
+//! hyper has no clock before it knows the protocol, none for a body and none for writing, so the connection has its
+//! own: one watchdog for each, over what [`activity`] records. HTTP/1.1 and HTTP/2 are served by their own builders;
+//! which one is decided by ALPN or by the first bytes, never by hyper's automatic detection.
+
+mod activity;
+mod enter;
+mod sniff;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, COOKIE, HeaderName, PROXY_AUTHORIZATION};
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use kit::tasks::Tasks;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tower::ServiceBuilder;
+use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
+use tower_http::trace::TraceLayer;
+
+use crate::edge::Path;
+use crate::edge::client::Client;
+use crate::edge::config::Connections;
+
+use activity::{Activity, Verdict, Watched};
+use enter::Enter;
+
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// What a connection needs beside its stream and limits.
+pub(crate) struct Wanted {
+    pub(crate) client: Client,
+    /// Known by ALPN, or to be read off the first bytes.
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) path: Path,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<S>(stream: S, limits: &Connections, wanted: Wanted)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Wanted { client, protocol, path, mut stopping } = wanted;
+    let activity = Arc::new(Activity::new());
+    let io = Watched::new(stream, Arc::clone(&activity));
+    let sniffed = tokio::select! {
+        biased;
+        // A connection that has not said what it speaks has nothing under way.
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+        sniffed = timeout(limits.head, sniff::protocol(io, protocol)) => sniffed,
+    };
+    let Ok(Ok((io, protocol))) = sniffed else {
+        tracing::debug!(%client, "a connection ended before it said what it speaks");
+        return;
+    };
+    let service = ServiceBuilder::new()
+        .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(enter::span)
+                .on_request(())
+                .on_response(enter::answered)
+                .on_body_chunk(())
+                .on_eos(())
+                .on_failure(()),
+        )
+        .service(Enter::new(client, path, Arc::clone(&activity)));
+    let service = TowerToHyperService::new(service);
+    let io = TokioIo::new(io);
+    match protocol {
+        Protocol::Http1 => watch(http1(limits).serve_connection(io, service), limits, &activity, stopping).await,
+        Protocol::Http2 => {
+            activity.multiplexed();
+            // Streams end with their connection: the group goes when this function does.
+            let streams = InTasks(Tasks::new());
+            let _owner = streams.clone();
+            watch(http2(limits, streams).serve_connection(io, service), limits, &activity, stopping).await;
+        }
+    }
+}
+
+fn http1(limits: &Connections) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // Ours runs from the first byte of a head and leaves a resting connection to its own, longer clock.
+        .header_read_timeout(None)
+        .max_headers(limits.most_headers)
+        .max_header_size(limits.most_head_bytes)
+        .max_buf_size(limits.most_head_bytes.max(SMALLEST_BUFFER))
+        .keep_alive(true)
+        // A client that has closed its side is gone; waiting for it would hold its slot.
+        .half_close(false)
+        .ignore_invalid_headers(false);
+    builder
+}
+
+fn http2(limits: &Connections, streams: InTasks) -> http2::Builder<InTasks> {
+    let mut builder = http2::Builder::new(streams);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.most_streams)
+        .max_header_list_size(u32::try_from(limits.most_head_bytes).unwrap_or(u32::MAX))
+        // What a client may send ahead of our reading: a stream's worth each, and not all streams at once.
+        .initial_stream_window_size(64 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+        .adaptive_window(false)
+        .max_frame_size(16 * 1024)
+        .max_send_buf_size(64 * 1024)
+        // Rapid resets, from either side, end the connection instead of piling up work.
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(1024)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(5));
+    builder
+}
+
+/// Drives a connection under its clocks; on stop lets it finish what it has begun.
+async fn watch<C: Served>(served: C, limits: &Connections, activity: &Activity, mut stopping: watch::Receiver<bool>) {
+    let mut served = std::pin::pin!(served);
+    let mut told = false;
+    let mut wait = Duration::ZERO;
+    loop {
+        tokio::select! {
+            biased;
+            ended = served.as_mut() => {
+                if let Err(fault) = ended {
+                    tracing::debug!(%fault, "a connection ended with a fault");
+                }
+                return;
+            }
+            _ = stopping.wait_for(|stopping| *stopping), if !told => {
+                if activity.is_resting() && !activity.is_multiplexed() {
+                    return;
+                }
+                told = true;
+                served.as_mut().finish();
+            }
+            () = sleep(wait) => match activity.verdict(kit::clock::now(), limits) {
+                Verdict::Wait(longer) => wait = longer,
+                Verdict::End(reason) => {
+                    tracing::debug!(reason, "a connection was cut");
+                    return;
+                }
+            },
+        }
+    }
+}
+
+/// A connection that can be asked to end after what is under way.
+trait Served: Future<Output = Result<(), hyper::Error>> {
+    fn finish(self: Pin<&mut Self>);
+}
+
+impl<I, B, S> Served for http1::Connection<I, S>
+where
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: http_body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I, B, S, E> Served for http2::Connection<I, S, E>
+where
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: http_body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    E: hyper::rt::bounds::Http2ServerConnExec<S::Future, B>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Starts the streams of one HTTP/2 connection in a group of its own.
+#[derive(Clone)]
+struct InTasks(Tasks);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTasks {
+    fn execute(&self, stream: F) {
+        self.0.start(stream);
+    }
+}
+
+/// These are never printed, whoever prints a request.
+const SENSITIVE: [HeaderName; 4] =
+    [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, HeaderName::from_static("mcp-session-id")];
+
+/// hyper's own least.
+const SMALLEST_BUFFER: usize = 8192;

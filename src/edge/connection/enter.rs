@@ -1,0 +1,107 @@
+//! Where a request enters the path, and its answer leaves it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use pin_project::pin_project;
+use tower::Service;
+use tracing::{Span, field};
+
+use crate::edge::client::Client;
+use crate::edge::{Accepted, AnswerBody, Cut, Path, Reference};
+
+use super::activity::{Activity, UnderWay};
+
+/// Gives a request its reference and its client's address.
+#[derive(Clone)]
+pub(super) struct Enter {
+    client: Client,
+    path: Path,
+    activity: Arc<Activity>,
+}
+
+/// An answer's body that tells its connection's watchdog whether the client reads.
+#[pin_project]
+pub(super) struct Leaving {
+    #[pin]
+    body: AnswerBody,
+    exchange: UnderWay,
+}
+
+impl Enter {
+    pub(super) fn new(client: Client, path: Path, activity: Arc<Activity>) -> Self {
+        Self { client, path, activity }
+    }
+}
+
+impl Service<Request<Incoming>> for Enter {
+    type Response = Response<Leaving>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Leaving>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let exchange = self.activity.begin();
+        let reference = Reference::fresh();
+        Span::current().record("reference", field::display(reference)).record("client", field::display(self.client));
+        let (parts, body) = request.into_parts();
+        let body = body.map_err(Into::into).boxed_unsync();
+        let served = self.path.call(Accepted::new(parts, body, self.client, reference));
+        Box::pin(async move { Ok(served.await?.map(|body| Leaving { body, exchange })) })
+    }
+}
+
+impl Body for Leaving {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.project();
+        this.exchange.asked();
+        let frame = this.body.poll_frame(context);
+        if matches!(frame, Poll::Ready(Some(_))) {
+            this.exchange.handed();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The span of a request; what is not known yet is filled in on the way.
+pub(super) fn span<B>(request: &Request<B>) -> Span {
+    tracing::info_span!(
+        "request",
+        method = %request.method(),
+        path = request.uri().path(),
+        version = ?request.version(),
+        client = field::Empty,
+        reference = field::Empty,
+        tenant = field::Empty,
+        credential = field::Empty,
+        call = field::Empty,
+    )
+}
+
+/// The one line of a request.
+pub(super) fn answered<B>(response: &Response<B>, latency: Duration, _span: &Span) {
+    tracing::info!(status = response.status().as_u16(), ?latency, "answered");
+}

@@ -1,0 +1,203 @@
+//! The exchange with the worker: one public exchange is one upstream exchange, sent once.
+//!
+//! Bytes pass as they come, JSON and event streams alike. What a broken exchange may say depends on how far it got:
+//! "not sent" when no byte can have been read, "outcome unknown, not repeated" ever after. Whether the client's
+//! leaving ends the exchange depends on the era: for a modern client it is the cancellation, for a legacy client it is
+//! none, and a worker that would take it for one gets its answer read to the end.
+
+mod answer;
+mod carried;
+mod headers;
+mod leave;
+mod opening;
+mod pool;
+mod relay;
+mod sse;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::Response;
+use http_body_util::BodyExt;
+use kit::tasks::Tasks;
+use tokio::sync::watch;
+use tower::Service;
+
+use crate::edge::config::Answers;
+use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
+use crate::worker::{Loopback, Upstream};
+
+use answer::Shape;
+use leave::{Exchange, Leave};
+use pool::Pool;
+use relay::{Farewell, Relay, Terms};
+
+/// The last stage.
+#[derive(Clone)]
+pub(crate) struct Forward(Arc<Shared>);
+
+struct Shared {
+    limits: Answers,
+    authority: Arc<dyn Authority>,
+    /// Drives connections to workers; these end with the edge.
+    drivers: Tasks,
+    /// Finishes exchanges whose client has gone; the edge waits for these.
+    leaves: Tasks,
+    stopping: watch::Receiver<bool>,
+    // One entry a worker, and the routes bound those.
+    pools: Mutex<HashMap<Loopback, Arc<Pool>>>,
+}
+
+/// What the client's side of an exchange means to the worker's.
+struct Manner {
+    /// A stream that may stay silent for ever, and ends when the edge stops or the credential is revoked.
+    endless: bool,
+    /// The worker would take our leaving for a cancellation that the client did not mean.
+    outlives_client: bool,
+    opening: bool,
+    farewell: Farewell,
+}
+
+/// Who owns what goes on beside the requests.
+pub(crate) struct Background {
+    pub(crate) drivers: Tasks,
+    pub(crate) leaves: Tasks,
+}
+
+impl Forward {
+    pub(crate) fn new(
+        limits: Answers,
+        authority: Arc<dyn Authority>,
+        Background { drivers, leaves }: Background,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self(Arc::new(Shared { limits, authority, drivers, leaves, stopping, pools: Mutex::default() }))
+    }
+}
+
+impl Service<Routed> for Forward {
+    type Response = Reply;
+    type Error = Rejection;
+    type Future = Pin<Box<dyn Future<Output = Result<Reply, Rejection>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, routed: Routed) -> Self::Future {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            let id = match &routed.call {
+                Call::Message(message) => message.kind.id().cloned(),
+                Call::Stream | Call::End => None,
+            };
+            shared.forward(routed).await.map_err(|cause| Rejection::about(cause, id.as_ref()))
+        })
+    }
+}
+
+impl Shared {
+    async fn forward(&self, routed: Routed) -> Result<Reply, Cause> {
+        let Routed { head, principal, permit, call, upstream, session, flight } = routed;
+        if !upstream.presence.is_up() {
+            return Err(Cause::NotSent);
+        }
+        let manner = Manner::of(&call, session.as_ref());
+        let expects = expected(&call);
+        let wait = if matches!(call, Call::End) { self.limits.connect } else { self.limits.head };
+        let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
+        // Nothing is sent before this returns, so dropping it leaves no trace.
+        let wire = self.pool(&upstream).wire().await?;
+        let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
+        let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), self.limits.drain, permit, flight));
+        let exchange = Exchange::new(wire.send(request, wait), leave);
+        let (answered, leave) = match cancelled {
+            None => exchange.run().await,
+            Some(cancelled) => tokio::select! {
+                biased;
+                // The client has said that it wants no answer: its stream ends without one, and the worker's with it.
+                () = cancelled => return Ok(Reply { answer: answer::nothing(), opened: None }),
+                answered = exchange.run() => answered,
+            },
+        };
+        let (response, wire) = answered?.into_parts();
+        let shape = answer::judge(&response, expects, session.is_some_and(|session| session.upstream.is_some()))?;
+        let (parts, body) = response.into_parts();
+        let Answers { idle, comment, .. } = self.limits;
+        let terms = Terms { events: shape == Shape::Events, idle, comment, reference: head.reference };
+        let mut relay = Relay::new(body, wire, terms, leave, manner.farewell);
+        if manner.endless {
+            relay.ends_when(self.ends(&principal));
+        }
+        let opened = if manner.opening {
+            let session = answer::session(&parts.headers)?;
+            opening::read(&mut relay, shape == Shape::Events, self.limits.most_buffered_bytes, session).await?
+        } else {
+            None
+        };
+        let mut answer =
+            Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });
+        *answer.status_mut() = parts.status;
+        *answer.headers_mut() = headers::answer(&parts.headers, shape);
+        Ok(Reply { answer, opened })
+    }
+
+    fn pool(&self, upstream: &Upstream) -> Arc<Pool> {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = pools
+            .entry(upstream.address)
+            .or_insert_with(|| Arc::new(Pool::new(upstream.address, &self.limits, self.drivers.clone())));
+        Arc::clone(pool)
+    }
+
+    /// What ends a stream that has no end of its own.
+    fn ends(&self, principal: &crate::identity::Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut stopping = self.stopping.clone();
+        let revoked = self.authority.revoked(principal);
+        Box::pin(async move {
+            tokio::select! {
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+                () = revoked => {}
+            }
+        })
+    }
+}
+
+impl Manner {
+    fn of(call: &Call, session: Option<&Session>) -> Self {
+        let message = match call {
+            Call::Message(message) => message,
+            Call::Stream | Call::End => {
+                let endless = matches!(call, Call::Stream);
+                return Self { endless, outlives_client: false, opening: false, farewell: Farewell::Nothing };
+            }
+        };
+        let listens = message.era == Era::Modern && message.kind.method() == Some("subscriptions/listen");
+        let farewell = match message.kind.id() {
+            Some(id) if listens => Farewell::Completed(id.clone()),
+            Some(id) => Farewell::Fault(id.clone()),
+            None => Farewell::Nothing,
+        };
+        Self {
+            endless: listens,
+            outlives_client: message.era == Era::Legacy && session.is_some_and(|session| session.upstream.is_none()),
+            opening: message.era == Era::Opening,
+            farewell,
+        }
+    }
+}
+
+/// Whether the worker owes an answer with a body.
+fn expected(call: &Call) -> answer::Expects {
+    match call {
+        Call::Message(message) => match message.kind {
+            Kind::Request { .. } => answer::Expects::Result,
+            Kind::Notification { .. } | Kind::Response => answer::Expects::Acceptance,
+        },
+        Call::Stream => answer::Expects::Stream,
+        Call::End => answer::Expects::Acceptance,
+    }
+}

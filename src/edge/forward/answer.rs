@@ -1,0 +1,150 @@
+//! What a worker's answer is, judged by its head.
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::Body;
+
+use crate::edge::{Answer, Cause, empty};
+
+/// What the call is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expects {
+    /// A JSON-RPC response, alone or at the end of a stream.
+    Result,
+    /// Nothing but a status.
+    Acceptance,
+    Stream,
+}
+
+/// How an answer that may pass is told on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Json,
+    Events,
+    Nothing,
+}
+
+/// Whether the answer may pass, and in which shape. A worker's complaint about the edge never reaches a client as one.
+pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, sessionful: bool) -> Result<Shape, Cause> {
+    let status = response.status();
+    let headers = response.headers();
+    if status.is_redirection() || REFUSALS.contains(&status) {
+        return Err(Cause::WorkerRefusedUs);
+    }
+    if sessionful && status == StatusCode::NOT_FOUND {
+        return Err(Cause::UnknownSession);
+    }
+    if expects == Expects::Stream && status == StatusCode::METHOD_NOT_ALLOWED {
+        return Err(Cause::MethodNotAllowed { allow: "POST, DELETE" });
+    }
+    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
+        return Err(Cause::WorkerAnswerUnusable("it is compressed"));
+    }
+    let mut kinds = headers.get_all(CONTENT_TYPE).iter();
+    let kind = kinds.next();
+    if kinds.next().is_some() {
+        return Err(Cause::WorkerAnswerUnusable("its type is given twice"));
+    }
+    let shape = kind.and_then(shape_of);
+    let empty = response.body().is_end_stream() || status == StatusCode::NO_CONTENT;
+    match shape {
+        _ if empty && status.is_success() => match expects {
+            Expects::Acceptance => Ok(Shape::Nothing),
+            Expects::Result | Expects::Stream => Err(Cause::WorkerAnswerUnusable("it is empty")),
+        },
+        Some(shape) if !empty => Ok(shape),
+        _ if status.is_success() && expects == Expects::Acceptance => Ok(Shape::Nothing),
+        _ if status.is_success() => Err(Cause::WorkerAnswerUnusable("it is neither JSON nor an event stream")),
+        // To a client 404 means "session gone" or "no such method", and this is neither.
+        _ if status == StatusCode::NOT_FOUND => Err(Cause::WorkerAnswerUnusable("it says 404 and nothing else")),
+        _ => Err(Cause::WorkerError(status)),
+    }
+}
+
+/// The worker's session id in an answer to `initialize`.
+pub(super) fn session(headers: &HeaderMap) -> Result<Option<String>, Cause> {
+    let mut ids = headers.get_all("mcp-session-id").iter();
+    let Some(id) = ids.next() else { return Ok(None) };
+    let text = id.to_str().ok().filter(|text| {
+        (1..=MOST_SESSION_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    match text {
+        Some(text) if ids.next().is_none() => Ok(Some(text.to_owned())),
+        _ => Err(Cause::WorkerAnswerUnusable("its session id is malformed")),
+    }
+}
+
+/// The end of an exchange that the client has cancelled: a stream without an event.
+pub(super) fn nothing() -> Answer {
+    let mut answer = Response::new(empty());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    answer.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn shape_of(kind: &HeaderValue) -> Option<Shape> {
+    let kind = kind.to_str().ok()?.split(';').next()?.trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        Some(Shape::Json)
+    } else {
+        kind.eq_ignore_ascii_case("text/event-stream").then_some(Shape::Events)
+    }
+}
+
+/// These are about the edge's own credential and address, which no client can mend.
+const REFUSALS: [StatusCode; 4] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+    StatusCode::MISDIRECTED_REQUEST,
+];
+
+/// The original's bound.
+const MOST_SESSION_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::{Expects, Shape, judge};
+    use crate::edge::Cause;
+    use bytes::Bytes;
+    use http::{Response, StatusCode};
+    use http_body_util::Full;
+
+    fn check(status: u16, kind: Option<&str>, body: &'static str, expects: Expects) -> Result<Shape, Cause> {
+        let mut response = Response::builder().status(status);
+        if let Some(kind) = kind {
+            response = response.header("content-type", kind);
+        }
+        judge(&response.body(Full::new(Bytes::from(body))).expect("a response"), expects, false)
+    }
+
+    const JSON: Option<&str> = Some("application/json");
+
+    #[test]
+    fn json_and_event_streams_pass_with_their_status() {
+        assert_eq!(check(200, JSON, "{}", Expects::Result), Ok(Shape::Json));
+        assert_eq!(check(200, Some("Text/Event-Stream; charset=utf-8"), "x", Expects::Result), Ok(Shape::Events));
+        for status in [400, 404, 429, 500, 503] {
+            assert_eq!(check(status, JSON, "{}", Expects::Result), Ok(Shape::Json), "{status}");
+        }
+        assert_eq!(check(202, None, "", Expects::Acceptance), Ok(Shape::Nothing));
+    }
+
+    #[test]
+    fn a_complaint_about_the_edge_is_never_passed_on() {
+        for status in [301, 307, 401, 403, 407, 421] {
+            assert_eq!(check(status, JSON, "{}", Expects::Result), Err(Cause::WorkerRefusedUs), "{status}");
+        }
+    }
+
+    #[test]
+    fn what_no_client_can_read_is_told_as_such() {
+        let unusable = |answer| matches!(answer, Err(Cause::WorkerAnswerUnusable(_)));
+        assert!(unusable(check(200, Some("text/html"), "x", Expects::Result)));
+        assert!(unusable(check(200, None, "x", Expects::Result)));
+        assert!(unusable(check(202, None, "", Expects::Result)));
+        assert!(unusable(check(404, Some("text/plain"), "x", Expects::Result)));
+        let error = Err(Cause::WorkerError(StatusCode::INTERNAL_SERVER_ERROR));
+        assert_eq!(check(500, Some("text/plain"), "x", Expects::Result), error);
+    }
+}

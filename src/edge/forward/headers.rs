@@ -1,0 +1,106 @@
+//! Which headers pass between client and worker: those named here and no other.
+
+use http::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use http::{Method, Request};
+
+use crate::edge::{Call, Cause, Era, Head, Session};
+use crate::identity::Principal;
+use crate::worker::Upstream;
+
+use super::answer::Shape;
+use super::carried::Carried;
+
+/// The request as the worker gets it.
+pub(super) fn request(
+    head: &Head,
+    principal: &Principal,
+    call: Call,
+    upstream: &Upstream,
+    session: Option<&Session>,
+) -> Result<Request<Carried>, Cause> {
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, ours(&upstream.address.to_string())?);
+    let mut bearer = ours(&format!("Bearer {}", upstream.bearer.expose()))?;
+    bearer.set_sensitive(true);
+    headers.insert(AUTHORIZATION, bearer);
+    if upstream.sends_tenant {
+        // A label that the original took may not fit a header; its worker is never the sandbox.
+        headers.insert(kit::header::TENANT, ours(principal.tenant().as_str())?);
+        headers.insert(kit::header::REFERENCE, ours(&head.reference.to_string())?);
+    }
+    if let Some(session) = session {
+        headers.insert(VERSION, HeaderValue::from_static(session.version.as_str()));
+        if let Some(id) = &session.upstream {
+            let mut id = ours(id)?;
+            id.set_sensitive(true);
+            headers.insert(SESSION, id);
+        }
+    }
+    let (method, body) = match call {
+        Call::Message(message) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+            if message.era == Era::Modern {
+                mirrored(&head.headers, &mut headers);
+            }
+            (Method::POST, Carried::new(message.body, message.reserved))
+        }
+        Call::Stream => {
+            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            if let Some(last) = head.headers.get(LAST_EVENT) {
+                headers.insert(LAST_EVENT, last.clone());
+            }
+            (Method::GET, Carried::nothing())
+        }
+        Call::End => (Method::DELETE, Carried::nothing()),
+    };
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// The headers of an answer as the client gets them; the public session id is added by who knows it.
+pub(super) fn answer(worker: &HeaderMap, shape: Shape) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let cache = match shape {
+        Shape::Events => {
+            headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+            "no-cache, no-transform"
+        }
+        Shape::Json | Shape::Nothing => "no-store",
+    };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    if shape != Shape::Nothing
+        && let Some(kind) = worker.get(CONTENT_TYPE)
+    {
+        headers.insert(CONTENT_TYPE, kind.clone());
+    }
+    if let Some(after) = worker.get(RETRY_AFTER) {
+        headers.insert(RETRY_AFTER, after.clone());
+    }
+    headers
+}
+
+/// What a modern client repeats of its body, and what only the worker can check.
+fn mirrored(client: &HeaderMap, worker: &mut HeaderMap) {
+    for (name, value) in client {
+        let known = [VERSION, "mcp-method", "mcp-name"].contains(&name.as_str());
+        if known || name.as_str().starts_with("mcp-param-") {
+            worker.append(HeaderName::clone(name), value.clone());
+        }
+    }
+}
+
+fn ours(text: &str) -> Result<HeaderValue, Cause> {
+    HeaderValue::from_str(text).map_err(|_invalid| {
+        tracing::error!("a worker's header cannot be written; its token or its tenant's label holds other than ASCII");
+        Cause::NoWorker
+    })
+}
+
+const VERSION: &str = "mcp-protocol-version";
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";

@@ -1,0 +1,227 @@
+//! An answer on its way to the client, chunk by chunk.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use crate::edge::{Cause, Cut, Reference, Rejection, RequestId};
+
+use super::leave::{Leave, read_out};
+use super::pool::Wire;
+use super::sse::Events;
+
+/// The worker's body, passed on untouched; between its events the relay may speak itself.
+pub(super) struct Relay {
+    worker: Option<(Incoming, Wire)>,
+    /// What was read ahead, to be told first.
+    first: Option<Bytes>,
+    events: Option<Events>,
+    leave: Option<Leave>,
+    farewell: Farewell,
+    terms: Terms,
+    ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    heard: Instant,
+    spoken: Instant,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+/// How an answer is passed on.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) events: bool,
+    /// Between two chunks of the worker's.
+    pub(super) idle: Duration,
+    /// Between two signs of life on an event stream.
+    pub(super) comment: Duration,
+    pub(super) reference: Reference,
+}
+
+/// What is said when a stream ends before the worker has ended it.
+pub(super) enum Farewell {
+    Nothing,
+    /// A subscription is complete when the edge stops.
+    Completed(RequestId),
+    /// A call whose answer is still owed gets an error in its place.
+    Fault(RequestId),
+}
+
+impl Relay {
+    pub(super) fn new(body: Incoming, wire: Wire, terms: Terms, leave: Option<Leave>, farewell: Farewell) -> Self {
+        let now = kit::clock::now();
+        let ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>> = match &leave {
+            Some(leave) => Some(Box::pin(leave.cancelled())),
+            None => None,
+        };
+        Self {
+            worker: Some((body, wire)),
+            first: None,
+            events: terms.events.then(Events::new),
+            leave,
+            farewell,
+            terms,
+            ends,
+            heard: now,
+            spoken: now,
+            alarm: None,
+        }
+    }
+
+    /// Ends the stream when `ends` resolves, saying farewell.
+    pub(super) fn ends_when(&mut self, ends: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.ends = Some(ends);
+    }
+
+    /// Puts back what was read ahead.
+    pub(super) fn put_back(&mut self, bytes: Bytes) {
+        self.first = Some(bytes);
+        self.events = self.events.map(|_| Events::new());
+    }
+
+    fn poll_worker(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some((body, _)) = self.worker.as_mut() else { return Poll::Ready(None) };
+        let frame = std::task::ready!(Pin::new(body).poll_frame(context));
+        self.heard = kit::clock::now();
+        Poll::Ready(frame)
+    }
+
+    /// The worker is silent: until when may it be?
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Silence> {
+        loop {
+            let now = kit::clock::now();
+            if now.duration_since(self.heard) >= self.terms.idle {
+                return Poll::Ready(Silence::Over);
+            }
+            let comments = self.events.is_some_and(Events::between);
+            let due = now.duration_since(self.spoken) >= self.terms.comment;
+            if comments && due {
+                self.spoken = now;
+                return Poll::Ready(Silence::Comment);
+            }
+            let patience = self.terms.idle.saturating_sub(now.duration_since(self.heard));
+            let quiet = self.terms.comment.saturating_sub(now.duration_since(self.spoken));
+            let wait = if comments { patience.min(quiet) } else { patience };
+            let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
+            if alarm.is_elapsed() {
+                alarm.set(tokio::time::sleep(wait));
+            }
+            std::task::ready!(alarm.as_mut().poll(context));
+        }
+    }
+
+    /// Ends before the worker does; the worker's side ends with it.
+    fn break_off(&mut self, cause: Option<Cause>) -> Option<Result<Frame<Bytes>, Cut>> {
+        self.worker = None;
+        self.leave = None;
+        let between = self.events.is_some_and(Events::between);
+        let farewell = std::mem::replace(&mut self.farewell, Farewell::Nothing);
+        match (farewell, cause) {
+            (Farewell::Completed(id), None) if between => Some(Ok(Frame::data(completed(&id)))),
+            (Farewell::Fault(id) | Farewell::Completed(id), Some(cause)) if between => {
+                let error = Rejection::about(cause, Some(&id)).body(self.terms.reference);
+                Some(Ok(Frame::data(event(&error))))
+            }
+            (_, None) if self.events.is_some() => None,
+            // Half a body must not look whole.
+            _ => Some(Err(Cut)),
+        }
+    }
+}
+
+enum Silence {
+    Comment,
+    Over,
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            if let Some(events) = &mut this.events {
+                events.follow(&first);
+            }
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        if this.worker.is_none() {
+            return Poll::Ready(None);
+        }
+        if this.ends.as_mut().is_some_and(|ends| ends.as_mut().poll(context).is_ready()) {
+            this.ends = None;
+            return Poll::Ready(this.break_off(None));
+        }
+        match this.poll_worker(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                // Trailers are the worker's own matter.
+                let data = frame.into_data().unwrap_or_default();
+                if let Some(events) = &mut this.events {
+                    events.follow(&data);
+                }
+                this.spoken = this.heard;
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            }
+            Poll::Ready(None) => {
+                this.leave = None;
+                if let Some((_, wire)) = this.worker.take() {
+                    wire.rest();
+                }
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(fault))) => {
+                tracing::warn!(%fault, "the worker broke off within its answer");
+                Poll::Ready(this.break_off(Some(Cause::Broken)))
+            }
+            Poll::Pending => match std::task::ready!(this.poll_silence(context)) {
+                Silence::Comment => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(COMMENT))))),
+                Silence::Over => {
+                    let after = this.terms.idle;
+                    tracing::warn!(?after, "the worker fell silent within its answer");
+                    Poll::Ready(this.break_off(Some(Cause::Timeout { after })))
+                }
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none()
+            && self.worker.as_ref().is_none_or(|(body, _)| self.events.is_none() && body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.worker, &self.first, &self.events) {
+            (Some((body, _)), None, None) => body.size_hint(),
+            _ => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let (Some((body, wire)), Some(leave)) = (self.worker.take(), self.leave.take()) {
+            leave.finish(read_out(body, wire));
+        }
+    }
+}
+
+fn completed(id: &RequestId) -> Bytes {
+    let id = id.raw();
+    event(
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+        )
+        .as_bytes(),
+    )
+}
+
+fn event(message: &[u8]) -> Bytes {
+    [b"event: message\ndata: ", message, b"\n\n"].concat().into()
+}
+
+const COMMENT: &[u8] = b": keep-alive\n\n";

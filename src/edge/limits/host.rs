@@ -1,0 +1,104 @@
+//! Which names the edge answers to.
+
+use http::Uri;
+use http::header::HeaderValue;
+use http::uri::Authority;
+
+use crate::edge::Cause;
+
+/// The configured names; none means that any well-formed one is served.
+pub(super) struct Hosts(Vec<String>);
+
+impl Hosts {
+    pub(super) fn new(names: &[String]) -> Self {
+        Self(names.iter().map(|name| name.to_ascii_lowercase()).collect())
+    }
+
+    /// Exactly one authority, well formed, the same wherever it is repeated, and one of ours.
+    pub(super) fn check(&self, target: &Uri, header: Option<&HeaderValue>, origin: bool) -> Result<(), Cause> {
+        let header = header.map(read).transpose()?;
+        let target = target.authority().map(|authority| well_formed(authority.as_str())).transpose()?;
+        let authority = match (target, header) {
+            (Some(target), Some(header)) if !target.eq_ignore_ascii_case(&header) => return Err(Cause::BadHost),
+            (Some(authority), _) | (None, Some(authority)) => authority,
+            (None, None) => return Err(Cause::BadHost),
+        };
+        if self.serves(&authority.to_ascii_lowercase()) { Ok(()) } else { Err(Cause::WrongHost { origin }) }
+    }
+
+    fn serves(&self, authority: &str) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let name = name_of(authority);
+        self.0.iter().any(|ours| ours == authority || ours == name)
+    }
+}
+
+fn read(value: &HeaderValue) -> Result<String, Cause> {
+    // A field value that is not text cannot name a host, and says so without its bytes.
+    well_formed(value.to_str().map_err(|_bytes| Cause::BadHost)?)
+}
+
+/// `name[:port]` and nothing else: no user, no list, no path, no space.
+fn well_formed(text: &str) -> Result<String, Cause> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    let parsed: Option<Authority> = text.bytes().all(allowed).then(|| text.parse().ok()).flatten();
+    let Some(authority) = parsed else { return Err(Cause::BadHost) };
+    let port = text.get(name_of(text).len()..).unwrap_or_default();
+    let sound = port.is_empty() || authority.port_u16().is_some();
+    if authority.host().is_empty() || !sound { Err(Cause::BadHost) } else { Ok(text.to_owned()) }
+}
+
+fn name_of(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        return authority.find(']').and_then(|end| authority.get(..=end)).unwrap_or(authority);
+    }
+    authority.split(':').next().unwrap_or(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hosts;
+    use crate::edge::Cause;
+    use http::{HeaderValue, Uri};
+
+    fn check(names: &[&str], target: &str, host: Option<&str>) -> Result<(), Cause> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let header = host.map(|host| HeaderValue::from_str(host).expect("a header value"));
+        Hosts::new(&names).check(&target.parse::<Uri>().expect("a target"), header.as_ref(), false)
+    }
+
+    #[test]
+    fn without_names_any_well_formed_host_is_served() {
+        for good in ["a", "A.b:80", "127.0.0.1:8080", "[::1]:8", "[::1]", "x_y"] {
+            assert_eq!(check(&[], "/mcp", Some(good)), Ok(()), "{good}");
+        }
+        for bad in ["", " ", "a b", "a,b", "u@a", "a/b", "a:", "a:b", "a:80:80", "a:99999", "[::1", "127.0.0.1:8080, x"]
+        {
+            assert_eq!(check(&[], "/mcp", Some(bad)), Err(Cause::BadHost), "{bad}");
+        }
+        assert_eq!(check(&[], "/mcp", None), Err(Cause::BadHost));
+    }
+
+    #[test]
+    fn with_names_only_these_are_served_in_any_letter_case() {
+        let names = ["mcp.example", "127.0.0.1:8080"];
+        for good in ["mcp.example", "MCP.example:443", "127.0.0.1:8080"] {
+            assert_eq!(check(&names, "/mcp", Some(good)), Ok(()), "{good}");
+        }
+        for bad in
+            ["rebind.example:8080", "127.0.0.1.rebind.example", "127.0.0.1:8081", "127.0.0.1", "mcp.example.evil"]
+        {
+            assert_eq!(check(&names, "/mcp", Some(bad)), Err(Cause::WrongHost { origin: false }), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_target_with_another_authority_than_host_is_refused() {
+        assert_eq!(check(&[], "http://a:1/mcp", Some("A:1")), Ok(()));
+        assert_eq!(check(&[], "http://a:1/mcp", Some("b:1")), Err(Cause::BadHost));
+        assert_eq!(check(&[], "http://a:1/mcp", None), Ok(()));
+        assert_eq!(check(&[], "http://u@a:1/mcp", None), Err(Cause::BadHost));
+    }
+}

@@ -1,0 +1,257 @@
+//! Where connections come in, and how many there may be.
+//!
+//! The slot is taken before accept: at capacity clients wait in the kernel's backlog and not in our memory.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kit::tasks::Tasks;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use crate::edge::Path;
+use crate::edge::client::Client;
+use crate::edge::config::Connections;
+use crate::edge::connection::{self, Wanted};
+
+/// A bound listener, and whether it speaks TLS.
+pub struct Door {
+    listener: std::net::TcpListener,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::edge::tls::Identity>,
+}
+
+pub(crate) struct OpenDoor {
+    listener: TcpListener,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::edge::tls::Identity>,
+}
+
+/// What all doors lead to.
+#[derive(Clone)]
+pub(crate) struct Hall {
+    limits: Arc<Connections>,
+    path: Path,
+    slots: Arc<Semaphore>,
+    #[cfg(feature = "tls")]
+    handshakes: Arc<Semaphore>,
+    addresses: Addresses,
+    tasks: Tasks,
+    stopping: watch::Receiver<bool>,
+}
+
+/// How many connections each address has; only addresses that have one are listed.
+#[derive(Clone)]
+struct Addresses {
+    counts: Arc<Mutex<HashMap<Client, usize>>>,
+    most: usize,
+    proxies: Arc<[IpAddr]>,
+}
+
+/// A connection's place: its slot, and its share of its address.
+struct Place {
+    _slot: OwnedSemaphorePermit,
+    counted: Option<(Addresses, Client)>,
+}
+
+impl Door {
+    #[must_use]
+    pub fn plain(listener: std::net::TcpListener) -> Self {
+        Self {
+            listener,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(listener: std::net::TcpListener, identity: crate::edge::tls::Identity) -> Self {
+        Self { listener, tls: Some(identity) }
+    }
+
+    pub(crate) fn open(self) -> io::Result<OpenDoor> {
+        self.listener.set_nonblocking(true)?;
+        Ok(OpenDoor {
+            listener: TcpListener::from_std(self.listener)?,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        })
+    }
+}
+
+impl Hall {
+    pub(crate) fn new(limits: &Connections, path: Path, tasks: Tasks, stopping: watch::Receiver<bool>) -> Self {
+        Self {
+            path,
+            slots: Arc::new(Semaphore::new(limits.most)),
+            #[cfg(feature = "tls")]
+            handshakes: Arc::new(Semaphore::new(limits.most_handshakes)),
+            addresses: Addresses {
+                counts: Arc::default(),
+                most: limits.most_per_address,
+                proxies: limits.proxies.clone().into(),
+            },
+            limits: Arc::new(limits.clone()),
+            tasks,
+            stopping,
+        }
+    }
+
+    /// Lets connections in until the edge stops; then the listener is closed.
+    pub(crate) async fn serve(self, door: OpenDoor) {
+        let mut stopping = self.stopping.clone();
+        let mut complained: Option<Instant> = None;
+        loop {
+            let next = async {
+                let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
+                Some((slot, door.listener.accept().await))
+            };
+            let (slot, accepted) = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+                // The semaphore is never closed, so there is always a next one.
+                next = next => match next { Some(next) => next, None => return },
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer, slot, &door),
+                Err(fault) if is_one_clients(&fault) => {}
+                Err(fault) => {
+                    // Out of descriptors or memory: accepting again at once would only spin.
+                    let now = kit::clock::now();
+                    if complained.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(1)) {
+                        tracing::error!(%fault, "no connection can be accepted");
+                        complained = Some(now);
+                    }
+                    let _ = timeout(PAUSE, stopping.wait_for(|stopping| *stopping)).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, door: &OpenDoor) {
+        let client = Client::of(peer);
+        let Some(counted) = self.addresses.count(client) else {
+            tracing::debug!(%client, "an address has too many connections");
+            return;
+        };
+        let place = Place { _slot: slot, counted };
+        // Answers are written as they come; waiting for more to send only delays them.
+        let _ = stream.set_nodelay(true);
+        let hall = self.clone();
+        #[cfg(feature = "tls")]
+        let identity = door.tls.clone();
+        #[cfg(not(feature = "tls"))]
+        let _ = door;
+        self.tasks.start(async move {
+            #[cfg(feature = "tls")]
+            if let Some(identity) = identity {
+                hall.secure(stream, client, &identity).await;
+                drop(place);
+                return;
+            }
+            hall.converse(stream, client, None).await;
+            drop(place);
+        });
+    }
+
+    #[cfg(feature = "tls")]
+    async fn secure(&self, stream: TcpStream, client: Client, identity: &crate::edge::tls::Identity) {
+        // Refused rather than queued: who waits here holds a slot that a ready client could use.
+        let Ok(turn) = Arc::clone(&self.handshakes).try_acquire_owned() else {
+            tracing::debug!(%client, "too many TLS handshakes are under way");
+            return;
+        };
+        match timeout(self.limits.handshake, identity.accept(stream)).await {
+            Ok(Ok((stream, protocol))) => {
+                drop(turn);
+                self.converse(stream, client, Some(protocol)).await;
+            }
+            Ok(Err(fault)) => tracing::debug!(%client, %fault, "a TLS handshake failed"),
+            Err(_late) => tracing::debug!(%client, "a TLS handshake took too long"),
+        }
+    }
+
+    async fn converse<S>(&self, stream: S, client: Client, protocol: Option<connection::Protocol>)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let wanted = Wanted { client, protocol, path: self.path.clone(), stopping: self.stopping.clone() };
+        connection::serve(stream, &self.limits, wanted).await;
+    }
+}
+
+impl Addresses {
+    /// Takes a share of the client's address, none if it is exempt; refused if it has too many.
+    fn count(&self, client: Client) -> Option<Option<(Self, Client)>> {
+        if client.is_shared(&self.proxies) {
+            return Some(None);
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(client).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Some((self.clone(), client)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some((addresses, client)) = &self.counted else { return };
+        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(client);
+            }
+        }
+    }
+}
+
+/// A client that left while it waited in the backlog; the next one is not concerned.
+fn is_one_clients(fault: &io::Error) -> bool {
+    matches!(
+        fault.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::{Addresses, Client};
+    use std::sync::Arc;
+
+    fn addresses() -> Addresses {
+        Addresses { counts: Arc::default(), most: 2, proxies: Arc::from(["192.0.2.9".parse().expect("an address")]) }
+    }
+
+    fn client(address: &str) -> Client {
+        Client::of(address.parse().expect("a socket address"))
+    }
+
+    #[test]
+    fn an_address_gets_its_connections_and_not_one_more() {
+        let addresses = addresses();
+        assert!(addresses.count(client("192.0.2.1:1")).is_some());
+        assert!(addresses.count(client("192.0.2.1:2")).is_some());
+        assert!(addresses.count(client("192.0.2.1:3")).is_none());
+        assert!(addresses.count(client("192.0.2.2:1")).is_some());
+    }
+
+    #[test]
+    fn loopback_and_listed_proxies_are_not_counted() {
+        let addresses = addresses();
+        for _ in 0..5 {
+            assert!(matches!(addresses.count(client("127.0.0.1:1")), Some(None)));
+            assert!(matches!(addresses.count(client("192.0.2.9:1")), Some(None)));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Every refusal of the edge, and what each one says.
+//!
+//! A [`Rejection`] is a closed set of causes and, once the request was read, its id. It is rendered in one place into
+//! a status, headers and a JSON-RPC error whose text says what happened, what is known of the state and what to do
+//! next, with the reference that stands in the log too. Paths, addresses and error chains go to the log alone.
+
+mod rendered;
+mod text;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+
+use crate::edge::{Answer, Reference, RequestId};
+
+pub(crate) use rendered::Rendered;
+
+/// Why a request gets no answer from a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rejection {
+    pub(crate) cause: Cause,
+    /// Known once the envelope has been read; shown as `null` until then, never left out.
+    pub(crate) id: Option<RequestId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cause {
+    // Before authentication.
+    BadHost,
+    WrongHost { origin: bool },
+    BadTarget,
+    BadOrigin,
+    RepeatedHeader(&'static str),
+    BadTransferEncoding,
+    UnknownMethod,
+    // Who is calling.
+    NoCredential,
+    BadCredential,
+    WrongBackend,
+    TooManyFailures { again: Duration },
+    TooManyRequests { again: Duration },
+    // What is asked for.
+    NoSuchPath,
+    MethodNotAllowed { allow: &'static str },
+    NotJson,
+    Encoded,
+    NotAcceptable,
+    BodyTooLarge { most: usize },
+    BodyTooSlow,
+    BodyBroken,
+    // How much of it.
+    TenantBusy { most: usize },
+    EdgeBusy,
+    // What it says.
+    Unparsable,
+    BadShape(&'static str),
+    Repeated { member: String, place: &'static str },
+    HeaderMismatch { header: &'static str, problem: &'static str },
+    UnsupportedVersion { requested: String },
+    MissingMeta(&'static str),
+    MethodRemoved { method: &'static str },
+    BadLegacyVersion,
+    // Where it belongs.
+    NoSession,
+    UnknownSession,
+    ForeignSession,
+    SessionNotEnded,
+    NoWorker,
+    // What became of it.
+    NotSent,
+    Timeout { after: Duration },
+    Broken,
+    WorkerRefusedUs,
+    WorkerAnswerUnusable(&'static str),
+    WorkerError(StatusCode),
+}
+
+/// Whose fault a refusal is decides how loudly it is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Client,
+    Worker,
+    Us,
+}
+
+impl Rejection {
+    pub(crate) fn about(cause: Cause, id: Option<&RequestId>) -> Self {
+        Self { cause, id: id.cloned() }
+    }
+
+    /// The answer a client gets.
+    pub(crate) fn render(&self, reference: Reference) -> Answer {
+        let status = self.cause.status();
+        let mut answer = Response::new(Full::new(self.body(reference)).map_err(|never| match never {}).boxed_unsync());
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(challenge) = self.cause.challenge() {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(seconds) = self.cause.retry_after() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allow) = self.cause.allow() {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.cause.ends_connection() {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+
+    /// The JSON-RPC error, as the body of an answer or the last event of a stream that has already begun.
+    pub(crate) fn body(&self, reference: Reference) -> Bytes {
+        let id = self.id.as_ref().map_or("null", RequestId::raw);
+        let message = serde_json::Value::from(format!("{} (ref {reference})", text::of(&self.cause)));
+        let mut error = serde_json::json!({ "code": self.cause.code(), "message": message });
+        if let (Some(data), Some(error)) = (text::data(&self.cause), error.as_object_mut()) {
+            error.insert("data".to_owned(), data);
+        }
+        // The id is pasted as it came: a number beyond 64 bits must come back digit for digit.
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+    }
+
+    /// The log's side of the refusal; the request's own line is written elsewhere.
+    pub(crate) fn log(&self) {
+        match self.cause.fault() {
+            Fault::Client => tracing::debug!(cause = ?self.cause, "refused"),
+            Fault::Worker => tracing::warn!(cause = ?self.cause, "the worker could not serve"),
+            Fault::Us => tracing::error!(cause = ?self.cause, "the edge could not serve"),
+        }
+    }
+}
+
+impl From<Cause> for Rejection {
+    fn from(cause: Cause) -> Self {
+        Self { cause, id: None }
+    }
+}
+
+impl Cause {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::BadHost
+            | Self::BadTarget
+            | Self::RepeatedHeader(_)
+            | Self::BadTransferEncoding
+            | Self::BodyBroken
+            | Self::Unparsable
+            | Self::BadShape(_)
+            | Self::Repeated { .. }
+            | Self::HeaderMismatch { .. }
+            | Self::UnsupportedVersion { .. }
+            | Self::MissingMeta(_)
+            | Self::BadLegacyVersion
+            | Self::NoSession => StatusCode::BAD_REQUEST,
+            Self::WrongHost { origin: false } => StatusCode::MISDIRECTED_REQUEST,
+            Self::WrongHost { origin: true } | Self::BadOrigin | Self::WrongBackend | Self::ForeignSession => {
+                StatusCode::FORBIDDEN
+            }
+            Self::UnknownMethod | Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoCredential | Self::BadCredential => StatusCode::UNAUTHORIZED,
+            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::TenantBusy { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::NoSuchPath | Self::MethodRemoved { .. } | Self::UnknownSession => StatusCode::NOT_FOUND,
+            Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::EdgeBusy | Self::NoWorker | Self::NotSent | Self::SessionNotEnded => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::Broken | Self::WorkerRefusedUs | Self::WorkerAnswerUnusable(_) => StatusCode::BAD_GATEWAY,
+            Self::WorkerError(status) => *status,
+        }
+    }
+
+    /// The specification's codes where it has one. Ours lie outside the reserved range: -31000 minus the status.
+    pub(crate) fn code(&self) -> i64 {
+        match self {
+            Self::Unparsable => -32700,
+            Self::BadShape(_)
+            | Self::Repeated { .. }
+            | Self::BadLegacyVersion
+            | Self::NoSession
+            | Self::ForeignSession => -32600,
+            Self::MissingMeta(_) => -32602,
+            Self::MethodRemoved { .. } => -32601,
+            // Clients know this one as "open a new session".
+            Self::UnknownSession => -32001,
+            Self::HeaderMismatch { .. } => -32020,
+            Self::UnsupportedVersion { .. } => -32022,
+            Self::BadHost
+            | Self::WrongHost { .. }
+            | Self::BadTarget
+            | Self::BadOrigin
+            | Self::RepeatedHeader(_)
+            | Self::BadTransferEncoding
+            | Self::UnknownMethod
+            | Self::NoCredential
+            | Self::BadCredential
+            | Self::WrongBackend
+            | Self::TooManyFailures { .. }
+            | Self::TooManyRequests { .. }
+            | Self::NoSuchPath
+            | Self::MethodNotAllowed { .. }
+            | Self::NotJson
+            | Self::Encoded
+            | Self::NotAcceptable
+            | Self::BodyTooLarge { .. }
+            | Self::BodyTooSlow
+            | Self::BodyBroken
+            | Self::TenantBusy { .. }
+            | Self::EdgeBusy
+            | Self::SessionNotEnded
+            | Self::NoWorker
+            | Self::NotSent
+            | Self::Timeout { .. }
+            | Self::Broken
+            | Self::WorkerRefusedUs
+            | Self::WorkerAnswerUnusable(_)
+            | Self::WorkerError(_) => OWN_CODES - i64::from(self.status().as_u16()),
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::EdgeBusy | Self::SessionNotEnded | Self::NoWorker => Fault::Us,
+            Self::NotSent
+            | Self::Timeout { .. }
+            | Self::Broken
+            | Self::WorkerRefusedUs
+            | Self::WorkerAnswerUnusable(_)
+            | Self::WorkerError(_) => Fault::Worker,
+            Self::BadHost
+            | Self::WrongHost { .. }
+            | Self::BadTarget
+            | Self::BadOrigin
+            | Self::RepeatedHeader(_)
+            | Self::BadTransferEncoding
+            | Self::UnknownMethod
+            | Self::NoCredential
+            | Self::BadCredential
+            | Self::WrongBackend
+            | Self::TooManyFailures { .. }
+            | Self::TooManyRequests { .. }
+            | Self::NoSuchPath
+            | Self::MethodNotAllowed { .. }
+            | Self::NotJson
+            | Self::Encoded
+            | Self::NotAcceptable
+            | Self::BodyTooLarge { .. }
+            | Self::BodyTooSlow
+            | Self::BodyBroken
+            | Self::TenantBusy { .. }
+            | Self::Unparsable
+            | Self::BadShape(_)
+            | Self::Repeated { .. }
+            | Self::HeaderMismatch { .. }
+            | Self::UnsupportedVersion { .. }
+            | Self::MissingMeta(_)
+            | Self::MethodRemoved { .. }
+            | Self::BadLegacyVersion
+            | Self::NoSession
+            | Self::UnknownSession
+            | Self::ForeignSession => Fault::Client,
+        }
+    }
+
+    fn challenge(&self) -> Option<&'static str> {
+        // RFC 6750, 3.1: no error code when the request carried no credential at all.
+        if *self == Self::NoCredential {
+            Some("Bearer")
+        } else if *self == Self::BadCredential {
+            Some(r#"Bearer error="invalid_token""#)
+        } else {
+            None
+        }
+    }
+
+    fn allow(&self) -> Option<&'static str> {
+        if let Self::MethodNotAllowed { allow } = self {
+            Some(allow)
+        } else {
+            (*self == Self::UnknownMethod).then_some("GET, POST, DELETE, OPTIONS")
+        }
+    }
+
+    fn retry_after(&self) -> Option<u64> {
+        if let Self::TooManyFailures { again } | Self::TooManyRequests { again } = self {
+            return Some(again.as_secs().saturating_add(1));
+        }
+        (matches!(self, Self::TenantBusy { .. }) || self.status() == StatusCode::SERVICE_UNAVAILABLE)
+            .then_some(RETRY_SECONDS)
+    }
+
+    /// After these the rest of the connection's bytes cannot be trusted to begin with a request.
+    fn ends_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::BadHost
+                | Self::BadTarget
+                | Self::RepeatedHeader(_)
+                | Self::BadTransferEncoding
+                | Self::UnknownMethod
+                | Self::BodyTooLarge { .. }
+                | Self::BodyTooSlow
+                | Self::BodyBroken
+        )
+    }
+}
+
+const OWN_CODES: i64 = -31_000;
+
+/// A worker is usually back within a minute, and a slot is free much sooner.
+const RETRY_SECONDS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Rejection};
+    use crate::edge::{Reference, RequestId};
+
+    #[test]
+    fn the_id_comes_back_digit_for_digit() {
+        let id = RequestId::parse("123456789012345678901234567890").expect("an id");
+        let body = Rejection::about(Cause::Broken, Some(&id)).body(Reference::for_test());
+        let text = String::from_utf8(body.to_vec()).expect("text");
+        assert!(text.contains(r#""id":123456789012345678901234567890,"#), "{text}");
+        assert!(text.contains("not repeated"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_id_is_null_and_not_left_out() {
+        let body = Rejection::from(Cause::NoCredential).body(Reference::for_test());
+        let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(value.get("id"), Some(&serde_json::Value::Null));
+        assert_eq!(value["error"]["code"], -31401);
+    }
+
+    #[test]
+    fn the_challenge_names_an_error_only_when_a_token_was_sent() {
+        let challenge = |cause: Cause| {
+            let answer = Rejection::from(cause).render(Reference::for_test());
+            answer.headers()["www-authenticate"].to_str().expect("text").to_owned()
+        };
+        assert_eq!(challenge(Cause::NoCredential), "Bearer");
+        assert_eq!(challenge(Cause::BadCredential), r#"Bearer error="invalid_token""#);
+    }
+}

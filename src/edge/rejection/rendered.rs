@@ -1,0 +1,65 @@
+//! The one place where a refusal becomes an answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tower::{Layer, Service};
+
+use crate::edge::cors::{self, Cors};
+use crate::edge::{Accepted, Answer, Rejection};
+
+/// Outermost of the path: below it stages refuse, above it everything is an answer.
+#[derive(Clone)]
+pub(crate) struct Rendered(Cors);
+
+#[derive(Clone)]
+pub(crate) struct Rendering<S> {
+    cors: Cors,
+    inner: S,
+}
+
+impl Rendered {
+    pub(crate) fn new(cors: Cors) -> Self {
+        Self(cors)
+    }
+}
+
+impl<S> Layer<S> for Rendered {
+    type Service = Rendering<S>;
+
+    fn layer(&self, inner: S) -> Rendering<S> {
+        Rendering { cors: self.0.clone(), inner }
+    }
+}
+
+impl<S> Service<Accepted> for Rendering<S>
+where
+    S: Service<Accepted, Response = Answer, Error = Rejection>,
+    S::Future: Send + 'static,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Accepted) -> Self::Future {
+        let reference = request.head().reference;
+        let origin = self.cors.listed(&request.head().headers);
+        let served = self.inner.call(request);
+        Box::pin(async move {
+            let mut answer = served.await.unwrap_or_else(|rejection| {
+                rejection.log();
+                rejection.render(reference)
+            });
+            if let Some(origin) = origin {
+                cors::name(&mut answer, origin);
+            }
+            Ok(answer)
+        })
+    }
+}

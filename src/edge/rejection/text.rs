@@ -1,0 +1,135 @@
+//! What a client reads: what happened, what is known of the state, what to do next.
+
+use serde_json::{Value, json};
+
+use super::Cause;
+use crate::edge::Version;
+
+pub(super) fn of(cause: &Cause) -> String {
+    match cause {
+        Cause::BadHost => {
+            "The request has no usable Host. Nothing was done. Next: send exactly one Host header.".into()
+        }
+        Cause::WrongHost { .. } => "This server does not answer to that Host. Nothing was done. \
+             Next: use the URL the operator gave you; the operator lists more names with the host setting."
+            .into(),
+        Cause::BadTarget => "The request target is not usable. Nothing was done. Next: send a plain path.".into(),
+        Cause::BadOrigin => "Pages of this Origin may not call this server. Nothing was done. \
+             Next: ask the operator to allow the origin."
+            .into(),
+        Cause::RepeatedHeader(name) => {
+            format!("The header {name} is repeated or unreadable. Nothing was done. Next: send it once, in ASCII.")
+        }
+        Cause::BadTransferEncoding => {
+            "Only the transfer coding \"chunked\" is understood. Nothing was done. Next: send it alone.".into()
+        }
+        Cause::UnknownMethod => "This HTTP method is not served. Nothing was done. Next: POST to /mcp.".into(),
+        Cause::NoCredential => "This server needs a bearer token. Nothing was done. \
+             Next: send `Authorization: Bearer <token>`; the operator mints one."
+            .into(),
+        Cause::BadCredential => "The bearer token is unknown, expired or revoked. Nothing was done. \
+             Next: ask the operator for a new one."
+            .into(),
+        Cause::WrongBackend => "This token is for another backend than this server's. Nothing was done. \
+             Next: ask the operator for one of this server."
+            .into(),
+        Cause::TooManyFailures { again } => format!(
+            "Too many wrong credentials from this address. Nothing was done. Next: wait {} s; a valid one passes at once.",
+            again.as_secs().saturating_add(1)
+        ),
+        Cause::TooManyRequests { again } => format!(
+            "This tenant sends requests faster than allowed. Nothing was done. Next: wait {} s and send it again.",
+            again.as_secs().saturating_add(1)
+        ),
+        Cause::NoSuchPath => "There is nothing here. Nothing was done. Next: POST to /mcp.".into(),
+        Cause::MethodNotAllowed { allow } => {
+            format!("This method is not served here. Nothing was done. Next: use one of {allow}.")
+        }
+        Cause::NotJson => "The body must be application/json. Nothing was done. Next: set Content-Type.".into(),
+        Cause::Encoded => "Compressed bodies are not read. Nothing was done. Next: send it uncompressed.".into(),
+        Cause::NotAcceptable => "Answers are application/json or text/event-stream, and Accept allows neither. \
+             Nothing was done. Next: accept both."
+            .into(),
+        Cause::BodyTooLarge { most } => {
+            format!("The body is larger than {most} bytes. Nothing was done. Next: send less at a time.")
+        }
+        Cause::BodyTooSlow => "The body did not arrive in time. Nothing was done. Next: send it again.".into(),
+        Cause::BodyBroken => "The body broke off. Nothing was done. Next: send it again.".into(),
+        Cause::TenantBusy { most } => format!(
+            "{most} exchanges of this tenant are under way, which is the limit. Nothing was done. \
+             Next: wait for one to end, then send it again."
+        ),
+        Cause::EdgeBusy => "The server is at its limit. Nothing was done. Next: send it again in a few seconds.".into(),
+        Cause::Unparsable => "The body is not JSON. Nothing was done. Next: send one JSON-RPC message.".into(),
+        Cause::BadShape(problem) => {
+            format!("The body is not one JSON-RPC 2.0 message: {problem}. Nothing was done. Next: correct it.")
+        }
+        Cause::Repeated { member, place } => {
+            format!("The member {member:?} appears twice in {place}. Nothing was done. Next: send it once.")
+        }
+        Cause::HeaderMismatch { header, problem } => {
+            format!("The header {header} {problem}. Nothing was done. Next: set it from the body.")
+        }
+        Cause::UnsupportedVersion { requested } => format!(
+            "Protocol version {requested:?} is not supported. Nothing was done. Next: use one of {}.",
+            Version::ALL.map(Version::as_str).join(", ")
+        ),
+        Cause::MissingMeta(member) => {
+            format!("The request's _meta has no usable {member}. Nothing was done. Next: send it with each request.")
+        }
+        Cause::MethodRemoved { method } => format!(
+            "The method {method} does not exist in this protocol version. Nothing was done. Next: send the request \
+             itself with _meta, or open a session without it ({}).",
+            Version::ALL.map(Version::as_str).join(", ")
+        ),
+        Cause::BadLegacyVersion => format!(
+            "The MCP-Protocol-Version header names no supported version. Nothing was done. Next: use one of {}.",
+            Version::ALL.map(Version::as_str).join(", ")
+        ),
+        Cause::NoSession => "This request needs an Mcp-Session-Id. Nothing was done. Next: initialize first.".into(),
+        Cause::UnknownSession => "This session has ended or is not known. Nothing was done; files and jobs are \
+             untouched. Next: initialize again without a session id."
+            .into(),
+        Cause::ForeignSession => "This session belongs to another tenant. Nothing was done. Next: initialize.".into(),
+        Cause::SessionNotEnded => "The end of the session could not be recorded. It is still open. \
+             Next: send the DELETE again."
+            .into(),
+        Cause::NoWorker => "No worker serves this tenant. Nothing was sent. Next: tell the operator.".into(),
+        Cause::NotSent => "This server's worker is not reachable. The request was not sent. \
+             Next: try once more in a few seconds; if it stays down, tell the operator."
+            .into(),
+        Cause::Timeout { after } => format!(
+            "The worker did not answer within {} s. Outcome unknown: the call may or may not have taken effect, and it \
+             was not repeated. Next: check the state before calling again.",
+            after.as_secs()
+        ),
+        Cause::Broken => "The worker broke off without an answer. Outcome unknown: the call may or may not have taken \
+             effect, and it was not repeated. Next: check the state before calling again."
+            .into(),
+        Cause::WorkerRefusedUs => "The worker rejected this server's own configuration. The call had no effect. \
+             Next: tell the operator."
+            .into(),
+        Cause::WorkerAnswerUnusable(problem) => format!(
+            "The worker's answer is not usable: {problem}. Outcome unknown, and the call was not repeated. \
+             Next: check the state before calling again."
+        ),
+        Cause::WorkerError(status) if status.is_server_error() => format!(
+            "The worker answered {status}. Outcome unknown: the call may or may not have taken effect, and it was not \
+             repeated. Next: check the state before calling again."
+        ),
+        Cause::WorkerError(status) => {
+            format!("The worker refused the request with {status}. Next: correct the request, or tell the operator.")
+        }
+    }
+}
+
+/// What a machine needs beside the text.
+pub(super) fn data(cause: &Cause) -> Option<Value> {
+    if let Cause::UnsupportedVersion { requested } = cause {
+        return Some(json!({ "supported": Version::ALL.map(Version::as_str), "requested": requested }));
+    }
+    if let Cause::BodyTooLarge { most } = cause {
+        return Some(json!({ "limit": most }));
+    }
+    None
+}

@@ -1,0 +1,258 @@
+//! Where a message belongs: to which worker, and in which public session.
+//!
+//! A legacy client's session exists in the edge alone. Its public id is sealed: everything the edge must know stands in
+//! the id itself, so a session survives the edge. The worker's own session id, if it has one, is inside and never
+//! leaves. A session is bound to its tenant, never to a credential, so that a renewed token keeps it.
+
+mod flights;
+mod seal;
+mod table;
+mod tombstones;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use tower::{Layer, Service};
+
+use crate::edge::{Answer, Call, Cause, Era, Head, Kind, Message, Parsed, Permit, Rejection, Version, empty};
+use crate::identity::Principal;
+use crate::worker::{Routes, Upstream};
+
+pub use seal::SessionKey;
+
+pub(crate) use flights::Flight;
+pub(crate) use table::OpenError;
+
+use flights::Flights;
+use seal::{Sealed, Sealer};
+use table::Table;
+
+/// The sixth stage: it also touches the answer, to give an opened session its public id.
+#[derive(Clone)]
+pub(crate) struct Sessions(Arc<Shared>);
+
+struct Shared {
+    routes: Routes,
+    sealer: Sealer,
+    table: Table,
+    flights: Arc<Flights>,
+}
+
+/// A message with its one worker and, in the legacy era, its session.
+pub(crate) struct Routed {
+    pub(in crate::edge) head: Head,
+    pub(in crate::edge) principal: Principal,
+    pub(in crate::edge) permit: Permit,
+    pub(in crate::edge) call: Call,
+    pub(in crate::edge) upstream: Arc<Upstream>,
+    pub(in crate::edge) session: Option<Session>,
+    /// Of a request within a session of a worker that has none: how it can be cancelled.
+    pub(in crate::edge) flight: Option<Flight>,
+}
+
+/// What a live public session means to the worker.
+pub(crate) struct Session {
+    pub(crate) version: Version,
+    /// The worker's own id; a worker without sessions has none.
+    pub(crate) upstream: Option<String>,
+}
+
+/// What comes back from the worker.
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    pub(crate) opened: Option<Opened>,
+}
+
+/// A worker has answered `initialize` with a result.
+pub(crate) struct Opened {
+    pub(crate) version: Version,
+    pub(crate) upstream: Option<String>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Sessioned<S> {
+    shared: Arc<Shared>,
+    inner: S,
+}
+
+impl Sessions {
+    pub(crate) fn new(routes: Routes, key: &SessionKey, table: Table) -> Result<Self, seal::BadKey> {
+        let flights = Arc::new(Flights::default());
+        Ok(Self(Arc::new(Shared { routes, sealer: Sealer::new(key)?, table, flights })))
+    }
+
+    /// The table of live and ended sessions, with what an earlier edge recorded in `tombstones`.
+    pub(crate) fn table(
+        limits: crate::edge::config::Sessions,
+        tombstones: Option<std::fs::File>,
+    ) -> Result<Table, OpenError> {
+        Table::open(limits, tombstones)
+    }
+}
+
+/// What is to be done with a message once its place is known.
+enum Place {
+    Forward(Box<Routed>),
+    /// The session ends here; the worker is told if it has one of its own.
+    End(Box<Routed>, Box<Sealed>),
+    /// A cancellation that the edge carries out itself.
+    Done,
+}
+
+impl Shared {
+    fn place(&self, request: Parsed) -> Result<Place, Rejection> {
+        let id = request.id().cloned();
+        self.find(request).map_err(|cause| Rejection::about(cause, id.as_ref()))
+    }
+
+    fn find(&self, request: Parsed) -> Result<Place, Cause> {
+        let (head, principal, permit, call) = request.into_parts();
+        let upstream = Arc::clone(self.routes.upstream(&principal).map_err(|unmapped| {
+            tracing::warn!(%unmapped, "a tenant has no worker");
+            Cause::NoWorker
+        })?);
+        let sessionless = match &call {
+            Call::Message(message) => matches!(message.era, Era::Modern | Era::Opening),
+            Call::Stream | Call::End => false,
+        };
+        if sessionless {
+            let routed = Routed { head, principal, permit, call, upstream, session: None, flight: None };
+            return Ok(Place::Forward(Box::new(routed)));
+        }
+        let sealed = self.live(&head.headers, &principal, &upstream)?;
+        let session = Some(Session { version: sealed.version, upstream: sealed.upstream.clone() });
+        let mut flight = None;
+        if sealed.upstream.is_none() {
+            match &call {
+                Call::Message(Message { cancels: Some(id), .. }) => {
+                    self.flights.cancel(sealed.id, id);
+                    return Ok(Place::Done);
+                }
+                Call::Message(Message { kind: Kind::Request { id, .. }, .. }) => {
+                    flight = Some(Flights::begin(&self.flights, sealed.id, id.clone()));
+                }
+                Call::Message(_) | Call::End => {}
+                // A worker without sessions has no stream of one.
+                Call::Stream => return Err(Cause::MethodNotAllowed { allow: "POST, DELETE" }),
+            }
+        }
+        let ends = matches!(call, Call::End);
+        let routed = Box::new(Routed { head, principal, permit, call, upstream, session, flight });
+        Ok(if ends { Place::End(routed, Box::new(sealed)) } else { Place::Forward(routed) })
+    }
+
+    /// The session that the request names: genuine, of this tenant and worker, and alive.
+    fn live(&self, headers: &HeaderMap, principal: &Principal, upstream: &Upstream) -> Result<Sealed, Cause> {
+        let named = headers.get(SESSION).filter(|value| !value.is_empty()).ok_or(Cause::NoSession)?;
+        let sealed = self.sealer.open(named.as_bytes()).ok_or(Cause::UnknownSession)?;
+        if sealed.tenant != *principal.tenant() {
+            return Err(Cause::ForeignSession);
+        }
+        let same_worker = sealed.worker == upstream.name && sealed.catalogue == principal.catalogue();
+        let alive = same_worker && self.table.touch(&sealed, kit::clock::now(), kit::clock::since_epoch());
+        if alive { Ok(sealed) } else { Err(Cause::UnknownSession) }
+    }
+
+    fn open(&self, principal: &Principal, upstream: &Upstream, opened: Opened) -> Result<HeaderValue, Cause> {
+        let issued = kit::clock::since_epoch();
+        let sealed = Sealed {
+            id: seal::SessionId::fresh().ok_or(Cause::EdgeBusy)?,
+            tenant: principal.tenant().clone(),
+            catalogue: principal.catalogue(),
+            worker: upstream.name.clone(),
+            upstream: opened.upstream,
+            version: opened.version,
+            issued,
+            expires: issued.saturating_add(self.table.lifetime()),
+        };
+        self.table.insert(&sealed, kit::clock::now());
+        self.sealer.seal(&sealed).ok_or(Cause::EdgeBusy)
+    }
+}
+
+impl<S> Layer<S> for Sessions {
+    type Service = Sessioned<S>;
+
+    fn layer(&self, inner: S) -> Sessioned<S> {
+        Sessioned { shared: Arc::clone(&self.0), inner }
+    }
+}
+
+impl<S> Service<Parsed> for Sessioned<S>
+where
+    S: Service<Routed, Response = Reply, Error = Rejection> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Answer;
+    type Error = Rejection;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Rejection>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Parsed) -> Self::Future {
+        let placed = self.shared.place(request);
+        let (shared, inner) = (Arc::clone(&self.shared), self.inner.clone());
+        Box::pin(async move {
+            match placed? {
+                Place::Forward(routed) => shared.forward(*routed, inner).await,
+                Place::End(routed, sealed) => shared.end(*routed, &sealed, inner).await,
+                Place::Done => Ok(bare(StatusCode::ACCEPTED)),
+            }
+        })
+    }
+}
+
+impl Shared {
+    async fn forward<S>(&self, routed: Routed, mut inner: S) -> Result<Answer, Rejection>
+    where
+        S: Service<Routed, Response = Reply, Error = Rejection>,
+    {
+        let (principal, upstream) = (routed.principal.clone(), Arc::clone(&routed.upstream));
+        let named =
+            routed.session.as_ref().and_then(|_| self.sealer.open(routed.head.headers.get(SESSION)?.as_bytes()));
+        let reply = inner.call(routed).await;
+        if let (Err(rejection), Some(named)) = (&reply, &named)
+            && rejection.cause == Cause::UnknownSession
+        {
+            // The worker has forgotten its side. Ours ends with it; that this fails to be recorded costs one more 404.
+            let _ = self.table.end(named, kit::clock::since_epoch()).await;
+        }
+        let Reply { mut answer, opened } = reply?;
+        if let Some(opened) = opened {
+            let id = self.open(&principal, &upstream, opened)?;
+            answer.headers_mut().insert(SESSION, id);
+        }
+        Ok(answer)
+    }
+
+    async fn end<S>(&self, routed: Routed, sealed: &Sealed, mut inner: S) -> Result<Answer, Rejection>
+    where
+        S: Service<Routed, Response = Reply, Error = Rejection>,
+    {
+        self.flights.cancel_all(sealed.id);
+        if let Err(fault) = self.table.end(sealed, kit::clock::since_epoch()).await {
+            tracing::error!(%fault, "the end of a session cannot be recorded");
+            return Err(Cause::SessionNotEnded.into());
+        }
+        if sealed.upstream.is_some() {
+            // Whatever the worker says to it, the public session is over.
+            let _ = inner.call(routed).await;
+        }
+        Ok(bare(StatusCode::NO_CONTENT))
+    }
+}
+
+fn bare(status: StatusCode) -> Answer {
+    let mut answer = Response::new(empty());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+const SESSION: &str = "mcp-session-id";

@@ -1,0 +1,219 @@
+//! Which sessions are alive.
+//!
+//! The sealed id proves that a session was given out; this table knows when it was last used and whether it has ended.
+//! Its live half is bounded and only a cache: an entry that is pushed out costs the session its idle clock and nothing
+//! else. Its ended half is kept for each tenant until the session would have expired anyway; past a bound it is the
+//! tenant's minimum issue time that rises, which ends older sessions early rather than reviving an ended one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kit::Tenant;
+
+use crate::edge::config::Sessions as Limits;
+
+use super::seal::{Sealed, SessionId};
+use super::tombstones::{Record, Tombstones};
+
+pub(crate) struct Table {
+    limits: Limits,
+    state: Mutex<State>,
+    tombstones: Option<Tombstones>,
+}
+
+/// What an earlier edge recorded cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the record of ended sessions cannot be read")]
+pub(crate) struct OpenError(#[source] io::Error);
+
+/// The end of a session cannot be written down.
+#[derive(Debug, thiserror::Error)]
+#[error("the end of a session cannot be written down")]
+pub(super) struct EndError(#[source] io::Error);
+
+#[derive(Default)]
+struct State {
+    live: HashMap<SessionId, Live>,
+    /// Live sessions in the order of their last use, in all and for each tenant.
+    order: BTreeMap<u64, SessionId>,
+    by_tenant: HashMap<Tenant, BTreeMap<u64, SessionId>>,
+    next: u64,
+    ended: HashMap<Tenant, Ended>,
+}
+
+struct Live {
+    tenant: Tenant,
+    used: Instant,
+    tick: u64,
+    issued: Duration,
+    expires: Duration,
+}
+
+#[derive(Default)]
+struct Ended {
+    sessions: HashMap<SessionId, Times>,
+    /// Sessions issued before it have all ended.
+    minimum: Duration,
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    issued: Duration,
+    expires: Duration,
+}
+
+impl Table {
+    pub(super) fn open(limits: Limits, file: Option<File>) -> Result<Self, OpenError> {
+        let mut state = State::default();
+        let tombstones = file.map(Tombstones::open).transpose().map_err(OpenError)?.map(|(tombstones, records)| {
+            for record in records {
+                state.recall(record, limits.most_tombstones_per_tenant);
+            }
+            tombstones
+        });
+        Ok(Self { limits, state: Mutex::new(state), tombstones })
+    }
+
+    pub(super) fn lifetime(&self) -> Duration {
+        self.limits.lifetime
+    }
+
+    pub(super) fn insert(&self, session: &Sealed, now: Instant) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).enter(session, now, &self.limits);
+    }
+
+    /// Whether the session is alive, which this use keeps it. `now` and `today` are the same moment on two clocks.
+    pub(super) fn touch(&self, session: &Sealed, now: Instant, today: Duration) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if today >= session.expires || state.has_ended(session) {
+            return false;
+        }
+        if state.live.get(&session.id).is_some_and(|live| now.duration_since(live.used) >= self.limits.idle) {
+            return false;
+        }
+        state.enter(session, now, &self.limits);
+        true
+    }
+
+    /// Ends the session for good: when this returns, a later edge will know it too.
+    pub(super) async fn end(&self, session: &Sealed, today: Duration) -> Result<(), EndError> {
+        let records = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.leave(session.id);
+            state.bury(session, today, self.limits.most_tombstones_per_tenant)
+        };
+        match &self.tombstones {
+            Some(tombstones) => tombstones.append(&records).await.map_err(EndError),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(test)]
+    fn live(&self) -> usize {
+        self.state.lock().expect("no test panics while it holds the table").live.len()
+    }
+}
+
+impl State {
+    fn enter(&mut self, session: &Sealed, now: Instant, limits: &Limits) {
+        self.leave(session.id);
+        let own = self.by_tenant.get(&session.tenant).and_then(|own| Some((own.len(), *own.first_key_value()?.1)));
+        if let Some((_, idlest)) = own.filter(|(count, _)| *count >= limits.most_per_tenant) {
+            self.push_out(idlest, now, limits);
+        }
+        if self.live.len() >= limits.most
+            && let Some(idlest) = self.order.first_key_value().map(|(_, id)| *id)
+        {
+            self.push_out(idlest, now, limits);
+        }
+        let tick = self.next;
+        self.next += 1;
+        self.order.insert(tick, session.id);
+        self.by_tenant.entry(session.tenant.clone()).or_default().insert(tick, session.id);
+        let (tenant, issued, expires) = (session.tenant.clone(), session.issued, session.expires);
+        self.live.insert(session.id, Live { tenant, used: now, tick, issued, expires });
+    }
+
+    fn leave(&mut self, id: SessionId) -> Option<Live> {
+        let live = self.live.remove(&id)?;
+        self.order.remove(&live.tick);
+        if let Some(own) = self.by_tenant.get_mut(&live.tenant) {
+            own.remove(&live.tick);
+            if own.is_empty() {
+                self.by_tenant.remove(&live.tenant);
+            }
+        }
+        Some(live)
+    }
+
+    /// Makes room. A session whose idle time was over must not come back to life by being forgotten.
+    fn push_out(&mut self, id: SessionId, now: Instant, limits: &Limits) {
+        if let Some(live) = self.leave(id)
+            && now.duration_since(live.used) >= limits.idle
+        {
+            let times = Times { issued: live.issued, expires: live.expires };
+            let ended = self.ended.entry(live.tenant).or_default();
+            ended.sessions.insert(id, times);
+            ended.shrink(limits.most_tombstones_per_tenant);
+        }
+    }
+
+    fn has_ended(&self, session: &Sealed) -> bool {
+        self.ended
+            .get(&session.tenant)
+            .is_some_and(|ended| session.issued < ended.minimum || ended.sessions.contains_key(&session.id))
+    }
+
+    /// Remembers an end, and says what must be written down for it.
+    fn bury(&mut self, session: &Sealed, today: Duration, most: usize) -> Vec<Record> {
+        let ended = self.ended.entry(session.tenant.clone()).or_default();
+        ended.sessions.retain(|_, times| times.expires > today);
+        ended.sessions.insert(session.id, Times { issued: session.issued, expires: session.expires });
+        let mut records = vec![Record::Session {
+            tenant: session.tenant.clone(),
+            session: session.id,
+            issued: session.issued,
+            expires: session.expires,
+        }];
+        if ended.shrink(most) {
+            records.push(Record::Minimum { tenant: session.tenant.clone(), minimum: ended.minimum });
+        }
+        records
+    }
+
+    fn recall(&mut self, record: Record, most: usize) {
+        match record {
+            Record::Session { tenant, session, issued, expires } => {
+                let ended = self.ended.entry(tenant).or_default();
+                ended.sessions.insert(session, Times { issued, expires });
+                ended.shrink(most);
+            }
+            Record::Minimum { tenant, minimum } => {
+                let ended = self.ended.entry(tenant).or_default();
+                ended.minimum = ended.minimum.max(minimum);
+            }
+        }
+    }
+}
+
+impl Ended {
+    /// Keeps at most so many sessions one by one; the oldest of the rest become a minimum issue time.
+    fn shrink(&mut self, most: usize) -> bool {
+        let mut raised = false;
+        while self.sessions.len() > most
+            && let Some((oldest, issued)) =
+                self.sessions.iter().min_by_key(|(_, times)| times.issued).map(|(id, times)| (*id, times.issued))
+        {
+            self.sessions.remove(&oldest);
+            self.minimum = self.minimum.max(issued.saturating_add(Duration::from_millis(1)));
+            raised = true;
+        }
+        raised
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use kit::Tenant;
+
+use super::Table;
+use crate::edge::Version;
+use crate::edge::config::Sessions as Limits;
+use crate::edge::session::seal::{Sealed, SessionId};
+use crate::identity::Catalogue;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn limits() -> Limits {
+    Limits { most: 4, most_per_tenant: 3, idle: HOUR, lifetime: 10 * HOUR, most_tombstones_per_tenant: 2 }
+}
+
+fn table() -> Table {
+    Table::open(limits(), None).expect("an empty table")
+}
+
+fn session(tenant: &str, issued: u64) -> Sealed {
+    let issued = Duration::from_secs(issued);
+    Sealed {
+        id: SessionId::fresh().expect("randomness"),
+        tenant: Tenant::parse(tenant).expect("a tenant"),
+        catalogue: Catalogue::Sandbox,
+        worker: "sandbox".to_owned(),
+        upstream: None,
+        version: Version::Legacy20251125,
+        issued,
+        expires: issued + limits().lifetime,
+    }
+}
+
+fn today() -> Duration {
+    Duration::from_secs(1000)
+}
+
+fn before(moment: Duration) -> Duration {
+    moment.checked_sub(Duration::from_millis(1)).expect("later than the epoch")
+}
+
+#[test]
+fn a_session_lives_until_it_has_been_idle_for_its_time() {
+    let (table, session, start) = (table(), session("a", 1), kit::clock::now());
+    table.insert(&session, start);
+    let last = start + before(HOUR);
+    assert!(table.touch(&session, last, today()));
+    assert!(!table.touch(&session, last + HOUR, today()));
+    assert!(!table.touch(&session, last + HOUR, today()), "and stays ended");
+}
+
+#[test]
+fn a_session_ends_at_its_expiry_whatever_it_does() {
+    let (table, session, start) = (table(), session("a", 1), kit::clock::now());
+    table.insert(&session, start);
+    assert!(table.touch(&session, start, before(session.expires)));
+    assert!(!table.touch(&session, start, session.expires));
+}
+
+#[test]
+fn an_entry_that_is_pushed_out_costs_no_session() {
+    let (table, start) = (table(), kit::clock::now());
+    let sessions: Vec<_> = (0..20).map(|n| session("a", n)).collect();
+    for session in &sessions {
+        table.insert(session, start);
+    }
+    assert_eq!(table.live(), 3);
+    assert!(table.touch(&sessions[0], start, today()));
+    for tenant in ["b", "c", "d", "e"] {
+        table.insert(&session(tenant, 1), start);
+    }
+    assert_eq!(table.live(), 4);
+}
+
+#[test]
+fn an_idle_session_is_not_revived_by_being_pushed_out() {
+    let (table, start) = (table(), kit::clock::now());
+    let idle = session("a", 1);
+    table.insert(&idle, start);
+    for n in 0..5 {
+        table.insert(&session("a", 2 + n), start + HOUR);
+    }
+    assert!(!table.touch(&idle, start + HOUR, today()));
+}
+
+#[tokio::test]
+async fn an_ended_session_stays_ended_and_others_do_not_notice() {
+    let (table, start) = (table(), kit::clock::now());
+    let (ended, other) = (session("a", 1), session("a", 1));
+    table.insert(&ended, start);
+    table.end(&ended, today()).await.expect("nothing to write");
+    assert!(!table.touch(&ended, start, today()));
+    assert!(table.touch(&other, start, today()));
+}
+
+#[tokio::test]
+async fn past_its_bound_a_tenants_minimum_issue_time_rises() {
+    let (table, start) = (table(), kit::clock::now());
+    let (oldest, newest, bystander) = (session("a", 1), session("a", 9), session("b", 1));
+    for issued in [2, 3] {
+        table.end(&session("a", issued), today()).await.expect("nothing to write");
+    }
+    assert!(table.touch(&oldest, start, today()), "two are remembered one by one");
+    table.end(&session("a", 4), today()).await.expect("nothing to write");
+    assert!(!table.touch(&oldest, start, today()), "three raise the minimum past the oldest of them");
+    assert!(table.touch(&newest, start, today()));
+    assert!(table.touch(&bystander, start, today()));
+}
+
+#[tokio::test]
+async fn a_later_edge_knows_what_has_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || -> File {
+        let path = folder.path().join("tombstones.jsonl");
+        File::options().read(true).append(true).create(true).open(path).expect("a file")
+    };
+    let ended: Vec<_> = (1..=4).map(|issued| session("a", issued)).collect();
+    let first = Table::open(limits(), Some(open())).expect("a table");
+    for session in &ended {
+        first.end(session, today()).await.expect("written");
+    }
+    std::io::Write::write_all(&mut open(), b"{\"tenant\":\"a\",\"sess").expect("a torn line");
+    let (second, now): (_, Instant) = (Table::open(limits(), Some(open())).expect("a table"), kit::clock::now());
+    for session in &ended {
+        assert!(!second.touch(session, now, today()));
+    }
+    assert!(second.touch(&session("a", 9), now, today()));
+    let late = session("a", 8);
+    second.end(&late, today()).await.expect("written behind the torn line");
+    assert!(!Table::open(limits(), Some(open())).expect("a table").touch(&late, now, today()));
+}
