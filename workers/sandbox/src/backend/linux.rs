@@ -263,6 +263,18 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    /// What was not shut down ends all the same, only without the proof.
+    fn drop(&mut self) {
+        self.tasks.abort();
+        let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        for live in slots.values().filter_map(|slot| slot.live()) {
+            live.abandon();
+        }
+        self.cgroups.leave();
+    }
+}
+
 /// Starts a command in a running sandbox.
 async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started, BackendError> {
     let starting = || step("start a command");

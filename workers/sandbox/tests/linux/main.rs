@@ -5,4 +5,12 @@
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod death;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod host;
+#[cfg(test)]
+mod ordinary_user;
+#[cfg(test)]
 mod world;

@@ -1,5 +1,6 @@
 //! A backend in a state folder of its own, and short ways to use it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kit::Tenant;
@@ -27,13 +28,16 @@ pub(crate) fn tenant(name: &str) -> Tenant {
 }
 
 pub(crate) fn config(state: &std::path::Path) -> Config {
-    Config {
-        state: state.to_owned(),
-        program: env!("CARGO_BIN_EXE_sandbox-init").into(),
-        init_arguments: Vec::new(),
-        limits: Limits::default(),
-    }
+    Config { state: state.to_owned(), program: init_program(), init_arguments: Vec::new(), limits: Limits::default() }
 }
+
+/// The program of first processes: the one beside this test, or a copy that an ordinary user can reach.
+pub(crate) fn init_program() -> PathBuf {
+    std::env::var_os(INIT).map_or_else(|| env!("CARGO_BIN_EXE_sandbox-init").into(), PathBuf::from)
+}
+
+/// Names the copy.
+pub(crate) const INIT: &str = "PLAYGROUND_TEST_INIT";
 
 /// A world, or `None` where this host forbids isolation; then the test says that it was skipped.
 pub(crate) fn world(name: &str) -> Option<World> {
@@ -80,6 +84,18 @@ impl World {
 
     pub(crate) async fn start(&self, tenant: &Tenant, command: &str) -> Started {
         self.backend.start(tenant, spec(command)).await.unwrap()
+    }
+
+    /// The number, on the host, of a tenant's first process.
+    pub(crate) async fn init(&self, tenant: &Tenant) -> i32 {
+        let mark = format!("mark-{}-{tenant}", self.state.path().display()).replace('/', "_");
+        let spec = CommandSpec { stdin: true, ..spec(&format!(": {mark}; echo up; read line")) };
+        let mut started = self.backend.start(tenant, spec).await.unwrap();
+        assert_eq!(line(&mut started).await, "up");
+        let init = crate::host::first_process_above(&mark);
+        drop(started.stdin.take());
+        finish(started).await;
+        init
     }
 
     /// Runs a command to its end and the end of its output.

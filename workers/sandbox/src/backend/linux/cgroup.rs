@@ -36,7 +36,10 @@ impl Cgroups {
         let make = |folder: Option<PathBuf>| {
             let folder = folder?.join(name);
             make_folder(&folder).ok()?;
-            Some(folder)
+            // The folder may be another user's that is left from long ago; only making one in it tells.
+            let trial = folder.join(format!("try-{}", std::process::id()));
+            let usable = fs::create_dir(&trial).is_ok() && fs::remove_dir(&trial).is_ok();
+            usable.then_some(folder)
         };
         let unified = make(own_folder(&mounts, &own, None)).filter(|folder| may_kill(folder));
         let controllers = unified

@@ -254,7 +254,7 @@ mod tests {
         let layout = Layout::open(state.path()).unwrap();
         let first = layout.take_range().unwrap();
         let second = Layout::open(state.path()).unwrap().take_range().unwrap();
-        assert!(first % 100_000 == 0 && second >= first + 100_000, "{first} {second}");
+        assert!(first.is_multiple_of(100_000) && second >= first + 100_000, "{first} {second}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::Tenant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -181,6 +182,22 @@ impl Live {
         }
     }
 
+    /// Ends the tenant from a thread that may block, when nothing listens to its first process any more.
+    pub(super) fn abandon(&self) {
+        self.let_go();
+        let options = WaitIdOptions::EXITED | WaitIdOptions::from_bits_retain(ALL_CHILDREN);
+        let mut gone = [PollFd::new(self.handle.get_ref(), PollFlags::IN)];
+        let deadline = Timespec::try_from(self.deadline).ok();
+        // Reaped by the listener already, or by this call; if it does not end at all, its groups say so below.
+        if poll(&mut gone, deadline.as_ref()).is_ok_and(|ended| ended > 0) {
+            let _ = waitid(WaitId::PidFd(self.handle.get_ref().as_fd()), options);
+        }
+        let removed = self.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.remove(self.deadline));
+        if let Err(fault) = removed {
+            tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's cgroups cannot be removed");
+        }
+    }
+
     /// A number for the next order.
     pub(super) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -234,7 +251,7 @@ impl Live {
             self.table().waiting.remove(&id);
             return Err(ended());
         }
-        answered.await.map_err(|_| ended())
+        answered.await.map_err(|_closed| ended())
     }
 
     /// Gives an order. The descriptors travel with it and may be closed afterwards.

@@ -102,7 +102,7 @@ impl Target {
             };
             if FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::Symlink {
                 let target = readlinkat(&found, "", Vec::new())?;
-                path = target.into_string().map_err(|_| FileFault::from(Errno::ILSEQ))?;
+                path = target.into_string().map_err(|_not_text| FileFault::from(Errno::ILSEQ))?;
                 base = folder;
                 continue;
             }

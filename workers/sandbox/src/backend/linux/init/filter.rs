@@ -21,7 +21,9 @@ impl Program {
     pub(super) fn load(&self) -> std::io::Result<()> {
         seccompiler::apply_filter(&self.0).map_err(|fault| match fault {
             seccompiler::Error::Prctl(fault) | seccompiler::Error::Seccomp(fault) => fault,
-            other => std::io::Error::other(other),
+            other @ (seccompiler::Error::Backend(_)
+            | seccompiler::Error::EmptyFilter
+            | seccompiler::Error::ThreadSync(_)) => std::io::Error::other(other),
         })
     }
 }

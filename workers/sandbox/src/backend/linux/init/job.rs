@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, setrlimit, wait};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, getrlimit, setrlimit, wait};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
@@ -34,6 +34,8 @@ pub(super) fn confine(setup: &Setup) -> Result<Option<filter::Program>, Fault> {
 
 fn bound(limits: &Bounds) -> Result<(), Fault> {
     let limit = |resource: Resource, value: u64| {
+        // A host may hold the service itself to less than a tenant is to have; nobody here can raise that.
+        let value = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
         setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
             .map_err(io::Error::from)
             .map_err(Fault::at(format!("set the limit {resource:?}")))
@@ -43,12 +45,11 @@ fn bound(limits: &Bounds) -> Result<(), Fault> {
     limit(Resource::Fsize, limits.file_size)?;
     limit(Resource::Memlock, 64 << 20)?;
     limit(Resource::Msgqueue, 800 << 10)?;
-    if let Some(memory) = limits.memory_each {
-        limit(Resource::Data, memory)?;
+    limit(Resource::Nofile, limits.open_files)?;
+    match limits.memory_each {
+        Some(memory) => limit(Resource::Data, memory),
+        None => Ok(()),
     }
-    // A host may hold the service itself to fewer files than a tenant is to have.
-    let most = rustix::process::getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    limit(Resource::Nofile, limits.open_files.min(most))
 }
 
 /// Forks for a command. Returns in the first process alone.
@@ -83,12 +84,10 @@ fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
         Ok(None) => shell(init, start, streams, text),
         Err(fault) => give_up(init, start.id, Step::Fork, &fault),
     };
-    // The command's streams end with the command: this process must not keep them open.
-    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(&init.socket, 3) else { kernel::exit_now(1) };
-    if kernel::duplicate_onto(socket.as_fd(), 3).is_err() || kernel::close_from(4).is_err() {
+    // The command's streams end with the command: this process must not keep them open. The socket is number 3.
+    if kernel::close_from(4).is_err() {
         kernel::exit_now(1);
     }
-    let Some(socket) = kernel::inherited(3) else { kernel::exit_now(1) };
     loop {
         match wait(WaitOptions::from_bits_retain(ALL_CHILDREN)) {
             Ok(Some((pid, status))) if pid == shell_pid => {
@@ -96,7 +95,7 @@ fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
                     (Some(code), _) => Status::Code(code),
                     (None, signal) => Status::Signal(signal.unwrap_or(0)),
                 };
-                let _ = wire::send(socket.as_fd(), &Report::Ended { id: start.id, status }, &[]);
+                let _ = wire::send(init.socket.as_fd(), &Report::Ended { id: start.id, status }, &[]);
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => kernel::exit_now(0),
@@ -125,10 +124,12 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     }
     kernel::reset_signals();
     // From here on the socket is gone, and with it every way to tell more than an exit code.
-    let closed = match script {
+    let closed = match &script {
         Some(script) => kernel::duplicate_onto(script.as_fd(), 3).and_then(|()| kernel::close_from(4)),
         None => kernel::close_from(3),
     };
+    // It is closed by its number above and must not be closed again by its owner.
+    std::mem::forget(script);
     if closed.is_err() {
         kernel::exit_now(NOT_EXECUTABLE);
     }
@@ -186,12 +187,12 @@ impl Text {
             Self::Inline(text) => (text, None),
             Self::File(descriptor) => {
                 let mut file = File::from(descriptor);
+                file.rewind()?;
                 if file.metadata()?.len() < LONGEST_ARGUMENT {
                     let mut text = String::new();
                     file.read_to_string(&mut text)?;
                     (text, None)
                 } else {
-                    file.rewind()?;
                     (READ_AND_EVALUATE.to_owned(), Some(OwnedFd::from(file)))
                 }
             }

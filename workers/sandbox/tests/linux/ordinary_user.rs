@@ -1,0 +1,38 @@
+//! The whole set again, as somebody who is not root.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::world::{INIT, init_program};
+
+#[test]
+fn all_of_this_holds_for_an_ordinary_user_too() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // The build folder may lie where only root can look.
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    let copy = |from: &Path, name: &str| {
+        let to = place.path().join(name);
+        std::fs::copy(from, &to).unwrap();
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).unwrap();
+        to
+    };
+    let tests = copy(&std::env::current_exe().unwrap(), "tests");
+    let init = copy(&init_program(), "init");
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test starts itself again as another user")]
+    let mut again = Command::new(tests);
+    // Setting the user also drops root's groups.
+    let again = again.uid(ORDINARY).gid(ORDINARY).current_dir("/").env(INIT, init).env("TMPDIR", "/tmp");
+    let output = again.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    eprint!("{}", complained.lines().filter(|line| line.starts_with("SKIPPED")).collect::<Vec<_>>().join("\n"));
+    assert!(output.status.success(), "{said}\n{complained}");
+}
+
+/// Nobody's id.
+const ORDINARY: u32 = 12_345;
