@@ -9,10 +9,26 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::telemetry::{self, Verbosity};
 
+#[cfg(feature = "mcp-http")]
+mod backend;
+#[cfg(feature = "mcp-http")]
+mod door;
 mod failure;
 mod mcp;
 mod place;
+#[cfg(feature = "mcp-http")]
+mod quickstart;
 mod say;
+#[cfg(feature = "mcp-http")]
+mod serve;
+#[cfg(feature = "mcp-http")]
+mod store;
+#[cfg(feature = "mcp-http")]
+mod token;
+#[cfg(feature = "mcp-http")]
+mod user;
+#[cfg(feature = "mcp-http")]
+mod worker;
 
 use failure::Failure;
 
@@ -39,8 +55,24 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Set up a private service with one tenant, start it, and print what to paste into a client.
+    #[cfg(feature = "mcp-http")]
+    Quickstart(quickstart::Quickstart),
+    /// Run the service: the edge, and the sandbox worker behind it.
+    #[cfg(feature = "mcp-http")]
+    #[command(alias = "mcp-http")]
+    Serve(Box<serve::Serve>),
     /// Serve one sandbox to a local MCP client over stdin and stdout, with no network.
     Mcp(mcp::Mcp),
+    /// Make, list and remove tenants.
+    #[cfg(feature = "mcp-http")]
+    User(Box<user::User>),
+    /// Mint, list and revoke the tokens that clients present.
+    #[cfg(feature = "mcp-http")]
+    Token(token::Token),
+    /// Run a worker on its own, for an edge that runs elsewhere on this machine.
+    #[cfg(feature = "mcp-http")]
+    Worker(worker::Worker),
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -59,7 +91,17 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let verbosity = Verbosity::new(line.verbose, line.quiet);
     telemetry::start(verbosity);
     let done = match verb {
+        #[cfg(feature = "mcp-http")]
+        Verb::Quickstart(quickstart) => quickstart.run(verbosity),
+        #[cfg(feature = "mcp-http")]
+        Verb::Serve(serve) => serve.run(verbosity),
         Verb::Mcp(mcp) => mcp.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::User(user) => user.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Token(token) => token.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Worker(worker) => worker.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -68,6 +110,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Starts the runtime a verb runs on.
+#[cfg(feature = "mcp-http")]
 fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

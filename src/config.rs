@@ -16,6 +16,8 @@ pub struct Config {
     /// Without one, sessions end with the process and there is no operator socket.
     pub state: Option<StateDir>,
     pub credentials: PathBuf,
+    /// What a credential of the original's form must name.
+    pub backend: String,
     pub upstreams: Upstreams,
     /// Host names that clients may use; none means any well-formed one, with a warning.
     pub hosts: Vec<String>,

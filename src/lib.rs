@@ -1,5 +1,9 @@
 //! A gateway that hands AI clients a safe, persistent shell or a native tool worker over MCP.
 
+#[cfg(feature = "mcp-http")]
+pub mod admin;
+#[cfg(feature = "mcp-http")]
+pub mod app;
 pub mod cli;
 #[cfg(feature = "mcp-http")]
 pub mod config;
@@ -7,9 +11,10 @@ pub mod config;
 pub mod edge;
 #[cfg(feature = "mcp-http")]
 pub mod identity;
-#[cfg(feature = "mcp-http")]
 pub mod signal;
 pub mod state;
+#[cfg(feature = "mcp-http")]
+pub mod supervise;
 pub mod telemetry;
 #[cfg(feature = "mcp-http")]
 pub mod worker;

@@ -8,6 +8,11 @@ fn main() -> ExitCode {
     // service take their standard descriptors apart before a runtime starts.
     let verb = std::env::args_os().nth(1);
     match verb.as_deref().and_then(OsStr::to_str) {
+        Some("__sandbox-init") => sandbox::init_main(),
+        #[cfg(feature = "mcp-http")]
+        Some(playground::app::EDGE) => playground::app::edge_main(),
+        #[cfg(feature = "mcp-http")]
+        Some(playground::app::WORKER) => playground::app::worker_main(),
         _ => playground::cli::main(),
     }
 }

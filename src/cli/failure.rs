@@ -14,6 +14,7 @@ pub(super) struct Failure {
 
 /// What a script can tell apart. Clap itself answers 2 for a command line it cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "mcp-http"), expect(dead_code, reason = "the table is one, whatever is built"))]
 pub(super) enum Code {
     Failed = 1,
     Usage = 2,
@@ -50,6 +51,12 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Whether the host itself stands in the way of sandboxes.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn is_no_isolation(&self) -> bool {
+        self.cause.downcast_ref::<sandbox::backend::NoIsolation>().is_some()
+    }
+
     /// Tells the person, once, and yields the exit code.
     pub(super) fn report(&self) -> ExitCode {
         let mut text = format!("error: {}", self.cause);
@@ -61,6 +68,12 @@ impl Failure {
         }
         say::talk(&text);
         ExitCode::from(self.code as u8)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.cause)
     }
 }
 

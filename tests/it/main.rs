@@ -1,6 +1,34 @@
 //! The whole, by sockets and processes: a module a promise.
 
-#[cfg(all(test, feature = "mcp-http"))]
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod drop_in;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod fake_worker;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod host;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod http;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod identity_store;
 #[cfg(test)]
 mod layering;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod process;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod quickstart;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod supervision;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod tenants;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod verbs;

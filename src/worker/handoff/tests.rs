@@ -46,10 +46,10 @@ async fn the_most_descriptors_pass_and_one_more_is_refused() {
     let (near, far) = pair().expect("a pair");
     let ((mut sender, _quiet), (_mute, mut receiver)) = (open(near).expect("near"), open(far).expect("far"));
     let file = written("x");
-    sender.send(&"most", &vec![file.as_fd(); MOST_DESCRIPTORS]).await.expect("the most fit");
+    sender.send(&"most", &[file.as_fd(); MOST_DESCRIPTORS]).await.expect("the most fit");
     let received = receiver.receive::<String>().await.expect("whole").expect("not the end");
     assert_eq!(received.descriptors.len(), MOST_DESCRIPTORS);
-    let over = sender.send(&"over", &vec![file.as_fd(); MOST_DESCRIPTORS + 1]).await;
+    let over = sender.send(&"over", &[file.as_fd(); MOST_DESCRIPTORS + 1]).await;
     assert!(matches!(over, Err(HandoffError::TooMany(_))));
 }
 

@@ -1,0 +1,3 @@
+//! The operator's side of a service: what is asked of it on this machine, and never over the network.
+
+pub mod operator;

@@ -1,0 +1,322 @@
+//! A service from its configuration: what is bound, opened and read before the first child starts, and its run.
+//!
+//! [`build`] binds the listeners, takes the state, starts the children and waits until they are ready; [`App::run`]
+//! serves until a signal. The children's own lives are [`edge_main`] and [`worker_main`].
+
+mod edge_half;
+mod edge_user;
+pub mod operate;
+mod secrets;
+pub mod words;
+mod worker_half;
+
+use std::error::Error;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use kit::tasks::Tasks;
+use tokio::sync::mpsc;
+
+use crate::admin::operator;
+use crate::config::{Config, Tls, Upstreams};
+use crate::edge;
+use crate::signal::StopSignals;
+use crate::state::{Lock, StateDir, StateError};
+use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
+use crate::worker::child::{Program, User};
+use crate::worker::manifest::{self, ManifestError};
+use words::{BeginEdge, BeginWorker, Native, Pem, Upstream};
+
+pub use crate::supervise::Outcome;
+pub use edge_half::edge_main;
+pub use edge_user::NoUser;
+pub(crate) use secrets::write_private;
+pub use secrets::{SecretError, bearer};
+pub use worker_half::worker_main;
+
+/// The hidden verbs of the children.
+pub const EDGE: &str = "__edge";
+pub const WORKER: &str = "__worker";
+
+/// A service whose children are ready.
+#[derive(Debug)]
+pub struct App {
+    supervisor: Supervisor,
+    readiness: Readiness,
+    signals: StopSignals,
+    scheme: &'static str,
+    address: SocketAddr,
+    native: usize,
+    took: Duration,
+    tasks: Tasks,
+    socket: Option<PathBuf>,
+    _lock: Option<Lock>,
+}
+
+/// Why a service did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("listen on {address}")]
+    Bind {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{0}")]
+    Io(&'static str, #[source] io::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("the list of native workers")]
+    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("choose the edge's user")]
+    User(#[from] NoUser),
+    #[error("this build has no TLS; put a proxy in front that ends it")]
+    NoTls,
+    #[error("the service did not start")]
+    Ended(Outcome),
+}
+
+/// Binds, opens and starts all that a configuration names.
+///
+/// # Errors
+/// When a part of it cannot be had; then nothing is left running.
+pub async fn build(config: Config) -> Result<App, BuildError> {
+    let began = kit::clock::now();
+    // From here a signal ends the start in order.
+    let mut signals = StopSignals::listen().map_err(io("listen for signals"))?;
+    let program = Program::open().map_err(io("open the running program"))?;
+    let lock = config.state.as_ref().map(|state| taken(|| state.lock())).transpose()?;
+    let listener = bind(config.bind)?;
+    let address = listener.local_addr().map_err(io("ask for the bound address"))?;
+    let native = config.upstreams.manifest().map(|path| manifest::load(path)).transpose()?.map(natives);
+    let native = native.unwrap_or_default();
+    let count = native.len();
+    let tasks = Tasks::new();
+    let asked = operators(&config, &tasks)?;
+    let user = edge_user(&config)?;
+    let (sandbox, worker) = worker(&config, lock.as_ref())?;
+    let (session_key, tombstones) = secrets::session(config.state.as_ref())?;
+    let begin = BeginEdge {
+        verbosity: config.verbosity.word(),
+        limits: limits(&config),
+        session_key,
+        store: config.credentials.display().to_string(),
+        backend: config.backend.clone(),
+        sandbox,
+        native,
+        tls: config.tls.as_ref().map(pem).transpose()?,
+    };
+    warn(&config);
+    let scheme = if begin.tls.is_some() { "https" } else { "http" };
+    let socket = config.state.as_ref().map(StateDir::operator_socket);
+    let plan = Plan {
+        program,
+        edge: EdgePlan { role: EDGE, listener, user, begin, tombstones },
+        worker,
+        credentials: absolute(&config.credentials)?,
+        serves_without_sandbox: count > 0 && !config.needs_sandbox,
+        drain: config.limits.drain,
+    };
+    let started = Supervisor::start(plan, asked, &mut signals).await;
+    let (supervisor, readiness) = started.map_err(BuildError::Ended)?;
+    let took = kit::clock::now().saturating_duration_since(began);
+    Ok(App { supervisor, readiness, signals, scheme, address, native: count, took, tasks, socket, _lock: lock })
+}
+
+impl App {
+    /// Serves until a signal asks for the end.
+    pub async fn run(mut self) -> Outcome {
+        let outcome = self.supervisor.run(&mut self.signals).await;
+        self.tasks.abort();
+        if let Some(socket) = &self.socket {
+            // The state is still ours. What cannot be removed is told from a living socket by nobody listening.
+            let _ = std::fs::remove_file(socket);
+        }
+        outcome
+    }
+
+    /// How long [`build`] took.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// One line: where, what is behind it, and how long it took.
+    #[must_use]
+    pub fn ready_line(&self, took: Duration) -> String {
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let behind = match (self.readiness.sandboxes, self.native) {
+            (Some(sandboxes), 0) => many(sandboxes, "sandbox tenant"),
+            (Some(sandboxes), native) => {
+                format!("{}, {}", many(sandboxes, "sandbox tenant"), many(native, "native worker"))
+            }
+            (None, native) => many(native, "native worker"),
+        };
+        format!("ready {}://{} ({behind}) in {} ms", self.scheme, self.address, took.as_millis())
+    }
+}
+
+/// The operator's questions, from a socket where there is a state to keep it in.
+fn operators(config: &Config, tasks: &Tasks) -> Result<mpsc::Receiver<operator::Asked>, BuildError> {
+    let (ask, asked) = mpsc::channel(1);
+    if let Some(state) = &config.state {
+        let listener = operator::bind(&state.operator_socket()).map_err(io("make the operator socket"))?;
+        tasks.start(operator::serve(listener, ask, tasks.clone()));
+    }
+    Ok(asked)
+}
+
+/// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone.
+fn taken(lock: impl Fn() -> Result<Lock, StateError>) -> Result<Lock, StateError> {
+    let began = kit::clock::now();
+    loop {
+        match lock() {
+            Err(StateError::Held(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
+    let at = |source| BuildError::Bind { address, source };
+    let listener = TcpListener::bind(address).map_err(at)?;
+    listener.set_nonblocking(true).map_err(at)?;
+    Ok(listener)
+}
+
+fn natives(manifest: manifest::Manifest) -> Vec<Native> {
+    let row = |entry: manifest::Entry| Native {
+        tenant: entry.tenant,
+        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true },
+    };
+    manifest.workers.into_iter().map(row).collect()
+}
+
+fn edge_user(config: &Config) -> Result<Option<User>, BuildError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let place = config.state.as_ref().map_or(config.credentials.as_path(), |state| state.path());
+    Ok(Some(edge_user::choose(&config.edge_user, &absolute(place)?)?))
+}
+
+/// The sandbox worker: how the edge reaches it, and how it is started where it is a child of ours.
+fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Option<WorkerPlan>), BuildError> {
+    match (&config.upstreams, &config.state) {
+        (Upstreams::Native { .. }, _) | (Upstreams::Sandbox { .. }, None) => Ok((None, None)),
+        (Upstreams::Elsewhere { address, token_file, .. }, _) => {
+            let bearer = bearer(token_file)?;
+            Ok((Some(Upstream { address: *address, bearer, up: true }), None))
+        }
+        (Upstreams::Sandbox { .. }, Some(state)) => {
+            let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?;
+            let address = listener.local_addr().map_err(io("ask for the worker's address"))?;
+            let secret = secrets::fresh()?;
+            let begin =
+                BeginWorker { verbosity: config.verbosity.word(), state: state.sandbox(), secret: secret.clone() };
+            let lock = lock.map(Lock::share).transpose().map_err(io("share the state's lock"))?;
+            let plan = WorkerPlan { role: WORKER, listener, begin, lock };
+            Ok((Some(Upstream { address, bearer: secret, up: false }), Some(plan)))
+        }
+    }
+}
+
+fn pem(tls: &Tls) -> Result<Pem, BuildError> {
+    if !cfg!(feature = "tls") {
+        return Err(BuildError::NoTls);
+    }
+    Ok(secrets::pem(&tls.certificate, &tls.key)?)
+}
+
+fn limits(config: &Config) -> edge::Config {
+    let mut limits = edge::Config::default();
+    limits.connections.proxies.clone_from(&config.proxies);
+    limits.requests.hosts.clone_from(&config.hosts);
+    limits.requests.origins.clone_from(&config.origins);
+    limits.requests.most_body_bytes = config.limits.body;
+    limits.sessions.most = config.limits.sessions;
+    limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
+    limits.sessions.idle = config.limits.session_idle;
+    limits.stop.drain = config.limits.drain;
+    limits
+}
+
+fn warn(config: &Config) {
+    if config.hosts.is_empty() && !config.bind.ip().is_loopback() {
+        tracing::warn!("any well-formed Host is served; name this server's with --host NAME");
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
+    std::path::absolute(path).map_err(io("find the working directory"))
+}
+
+fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
+    move |source| BuildError::Io(what, source)
+}
+
+/// Runs a child to its end. What is still running then is left to the end of the process.
+fn child_runtime(life: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(fault) => return child_fault("child", &fault),
+    };
+    let code = runtime.block_on(async {
+        // Only the control socket ends a child: a signal to the whole group must not overtake the drain.
+        let Ok(mut signals) = StopSignals::listen() else { return ExitCode::FAILURE };
+        let life = std::pin::pin!(life);
+        let deaf = async {
+            loop {
+                signals.next().await;
+            }
+        };
+        tokio::select! {
+            code = life => code,
+            () = deaf => ExitCode::FAILURE,
+        }
+    });
+    runtime.shutdown_background();
+    code
+}
+
+/// Says why a child could not even begin, where there is no better place than the log.
+fn child_fault(role: &str, fault: &dyn Error) -> ExitCode {
+    use std::io::Write as _;
+    let _ = writeln!(io::stderr().lock(), "error: {role}: {}", chain(fault));
+    ExitCode::FAILURE
+}
+
+fn chain(fault: &dyn Error) -> String {
+    let mut text = fault.to_string();
+    let mut cause = fault.source();
+    while let Some(fault) = cause {
+        let more = fault.to_string();
+        // A transparent error repeats its cause.
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = fault.source();
+    }
+    text
+}
+
+/// A supervisor sends the configuration before anything else.
+const BEGIN_WAIT: Duration = Duration::from_secs(10);
+
+/// A killed service's worker ends its tenants within two seconds.
+const LOCK_WAIT: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);

@@ -1,0 +1,262 @@
+//! The edge as a child: it gives up what it does not need, takes its configuration, and serves.
+//!
+//! It opens no path. The credential store comes as a descriptor from the supervisor each time it has changed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kit::tasks::Tasks;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
+use tokio::sync::{mpsc, oneshot};
+
+use super::words::{BeginEdge, FromEdge, Pem, ToEdge, Upstream};
+use crate::edge::{self, Door, SessionKey};
+use crate::identity::Catalogue;
+use crate::identity::store::{ClearRule, Credentials, Loose, Opener};
+use crate::telemetry::{self, Verbosity};
+use crate::worker::child::Inherited;
+use crate::worker::handoff::{self, Receiver, Sender};
+use crate::worker::{Loopback, Presence, Routes};
+
+/// The edge child's whole life.
+#[must_use]
+pub fn edge_main() -> ExitCode {
+    match Inherited::take().and_then(|inherited| confine().map(|()| inherited)) {
+        Ok(inherited) => super::child_runtime(live(inherited)),
+        Err(fault) => super::child_fault("edge", &fault),
+    }
+}
+
+/// Gives up every privilege, before a second thread exists that would keep it.
+fn confine() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    // Nobody of the same uid reads the keys out of this process, and no core file has them.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let held = capabilities(None)?;
+    if rustix::process::geteuid().is_root() || rustix::process::getuid().is_root() || !held.effective.is_empty() {
+        return Err(io::Error::other("the edge must not hold any privilege"));
+    }
+    Ok(())
+}
+
+async fn live(inherited: Inherited) -> ExitCode {
+    let (sender, mut receiver) = match handoff::open(inherited.control) {
+        Ok(ends) => ends,
+        Err(fault) => return super::child_fault("edge", &fault),
+    };
+    let (say, said) = mpsc::channel(MOST_WORDS);
+    let speaking = Tasks::new();
+    speaking.start(speak(sender, said));
+    let Some((begin, tombstones)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
+    telemetry::start(Verbosity::of_word(&begin.verbosity));
+    match serve(TcpListener::from(inherited.listener), *begin, tombstones, receiver, say.clone()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            let _ = say.send(FromEdge::Fault(super::chain(&*fault))).await;
+            drop(say);
+            speaking.drained().await;
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Option<OwnedFd>)> {
+    let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
+    match received.message {
+        ToEdge::Begin(begin) => Some((begin, received.descriptors.into_iter().next())),
+        ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Stop => None,
+    }
+}
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+async fn serve(
+    listener: TcpListener,
+    begin: BeginEdge,
+    tombstones: Option<OwnedFd>,
+    receiver: Receiver,
+    say: mpsc::Sender<FromEdge>,
+) -> Result<(), Fault> {
+    let tasks = Tasks::new();
+    let presence = Presence::up();
+    presence.set(begin.sandbox.as_ref().is_none_or(|sandbox| sandbox.up));
+    let openings = Openings { waiting: Arc::default(), say: say.clone() };
+    let (stop, stopped) = oneshot::channel();
+    let (gone, supervisor_gone) = oneshot::channel();
+    tasks.start(listen(receiver, presence.clone(), openings.clone(), stop, gone));
+    let rule = rule(&begin);
+    let opener = openings.opener(begin.store.clone().into());
+    let credentials = Credentials::load(opener, rule, Loose::Warn, tasks.clone()).await?;
+    for warning in credentials.warnings() {
+        tracing::warn!(store = begin.store, %warning, "the credential store should be put right");
+    }
+    let routes = routes(&begin, presence)?;
+    let watching = credentials.clone();
+    tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
+    let parts = edge::Parts {
+        credentials: Arc::new(credentials),
+        routes,
+        session_key: SessionKey::new(begin.session_key.0),
+        tombstones: tombstones.map(File::from),
+    };
+    let door = door(listener, begin.tls.as_ref())?;
+    let serving = edge::serve(vec![door], begin.limits, parts, async {
+        // A sender that is gone is a stop too.
+        let _ = stopped.await;
+    });
+    say.send(FromEdge::Ready).await?;
+    tokio::select! {
+        // Nobody is left to answer to, and another edge may already hold the listener.
+        _ = supervisor_gone => tracing::error!("the supervisor is gone; ending at once"),
+        drained = serving => {
+            let drained = drained?;
+            tracing::info!(cut = drained.cut, "the edge has ended");
+        }
+    }
+    Ok(())
+}
+
+/// Does what the supervisor says, until it is gone.
+async fn listen(
+    mut receiver: Receiver,
+    presence: Presence,
+    openings: Openings,
+    stop: oneshot::Sender<()>,
+    gone: oneshot::Sender<()>,
+) {
+    let mut stop = Some(stop);
+    while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
+        match received.message {
+            ToEdge::Worker { up } => presence.set(up),
+            ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
+            ToEdge::NotOpened { id, why } => openings.answer(id, Err(io::Error::other(why))),
+            ToEdge::Stop => drop(stop.take()),
+            ToEdge::Begin(_) => tracing::warn!("a second beginning is ignored"),
+        }
+    }
+    let _ = gone.send(());
+}
+
+async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
+    while let Some(word) = said.recv().await {
+        if sender.send(&word, &[]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The questions for the credential store that wait for an answer.
+#[derive(Clone)]
+struct Openings {
+    waiting: Arc<Mutex<Waiting>>,
+    say: mpsc::Sender<FromEdge>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    answers: HashMap<u64, oneshot::Sender<io::Result<Option<OwnedFd>>>>,
+}
+
+impl Openings {
+    fn opener(&self, name: std::path::PathBuf) -> Opener {
+        let openings = self.clone();
+        Opener::Asked {
+            name,
+            ask: Box::new(move || {
+                let openings = openings.clone();
+                Box::pin(async move { openings.ask().await })
+            }),
+        }
+    }
+
+    async fn ask(&self) -> io::Result<Option<OwnedFd>> {
+        let (answer, answered) = oneshot::channel();
+        let id = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            // A reading that gave up waiting has closed its end.
+            waiting.answers.retain(|_, answer| !answer.is_closed());
+            waiting.next = waiting.next.wrapping_add(1);
+            let id = waiting.next;
+            waiting.answers.insert(id, answer);
+            id
+        };
+        self.say.send(FromEdge::Open { id }).await.map_err(io::Error::other)?;
+        answered.await.map_err(io::Error::other)?
+    }
+
+    fn answer(&self, id: u64, opened: io::Result<Option<OwnedFd>>) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&id);
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(opened);
+        }
+    }
+}
+
+#[cfg(feature = "tls")]
+fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
+    let Some(pem) = tls else { return Ok(Door::plain(listener)) };
+    let identity = edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes())?;
+    Ok(Door::tls(listener, identity))
+}
+
+#[cfg(not(feature = "tls"))]
+fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
+    match tls {
+        None => Ok(Door::plain(listener)),
+        Some(_) => Err("this build has no TLS".into()),
+    }
+}
+
+/// What a credential of the original's form reaches: its own worker where it has one, else the sandbox where there is
+/// one.
+fn rule(begin: &BeginEdge) -> ClearRule {
+    let native: std::collections::HashSet<_> = begin.native.iter().map(|native| native.tenant.clone()).collect();
+    let sandbox = begin.sandbox.is_some();
+    ClearRule {
+        backend: begin.backend.clone(),
+        catalogue: Box::new(
+            move |tenant| {
+                if !sandbox || native.contains(tenant) { Catalogue::Native } else { Catalogue::Sandbox }
+            },
+        ),
+    }
+}
+
+fn routes(begin: &BeginEdge, presence: Presence) -> Result<Routes, Fault> {
+    let mut routes = Routes::new();
+    if let Some(sandbox) = &begin.sandbox {
+        routes = routes.with_sandbox(upstream("sandbox".to_owned(), sandbox, true, presence)?);
+    }
+    for native in &begin.native {
+        let name = format!("native:{}", native.worker.address);
+        let worker = upstream(name, &native.worker, false, Presence::up())?;
+        routes = routes.with_native(native.tenant.clone(), worker);
+    }
+    Ok(routes)
+}
+
+fn upstream(
+    name: String,
+    words: &Upstream,
+    sends_tenant: bool,
+    presence: Presence,
+) -> Result<crate::worker::Upstream, Fault> {
+    let address = Loopback::new(words.address)?;
+    Ok(crate::worker::Upstream { name, address, bearer: words.bearer.clone(), sends_tenant, presence })
+}
+
+/// The edge says little: that it is ready, and which store it wants.
+const MOST_WORDS: usize = 16;
+
+/// How long a stream may outlive the credential it was opened with. Each look is one `stat`.
+const REVOCATION_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,105 @@
+//! The secrets a service makes or reads at its start.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kit::Secret;
+
+use super::words::{Key, Pem};
+use crate::state::StateDir;
+use crate::worker::manifest;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    #[error("{what} {}", path.display())]
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} does not hold {KEY_BYTES} bytes; remove it, which ends the sessions that it sealed", .0.display())]
+    Key(PathBuf),
+    #[error("{} must hold 32 to 1024 of A-Z a-z 0-9 - . _ ~ + / = and at most one line end", .0.display())]
+    Bearer(PathBuf),
+    #[error("the system has no randomness")]
+    NoRandomness,
+}
+
+/// A bearer for one life of a service.
+pub(super) fn fresh() -> Result<Secret, SecretError> {
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(random()?)))
+}
+
+/// The bearer of a worker that runs on its own.
+pub fn bearer(path: &Path) -> Result<Secret, SecretError> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_BEARER_BYTES).read_to_string(&mut text))
+        .map_err(at("read", path))?;
+    manifest::bearer(&text).ok_or_else(|| SecretError::Bearer(path.to_owned()))
+}
+
+/// A certificate chain and its key.
+pub(super) fn pem(certificate: &Path, key: &Path) -> Result<Pem, SecretError> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(at("read", path));
+    Ok(Pem { certificates: read(certificate)?, key: Secret::new(read(key)?) })
+}
+
+/// The key that seals sessions, and the list of those that were ended: both outlive the service where it has a state.
+pub(super) fn session(state: Option<&StateDir>) -> Result<(Key, Option<OwnedFd>), SecretError> {
+    let Some(state) = state else { return Ok((Key(random()?), None)) };
+    let key = key(&state.session_key())?;
+    let path = state.tombstones();
+    let tombstones =
+        OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open", &path))?;
+    Ok((key, Some(tombstones.into())))
+}
+
+fn key(path: &Path) -> Result<Key, SecretError> {
+    match std::fs::read(path) {
+        Ok(bytes) => bytes.try_into().map(Key).map_err(|_bytes| SecretError::Key(path.to_owned())),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
+            let key = random()?;
+            write_private(path, &key).map_err(at("write", path))?;
+            Ok(Key(key))
+        }
+        Err(fault) => Err(at("read", path)(fault)),
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_added_extension("new");
+    match std::fs::remove_file(&fresh) {
+        Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn random() -> Result<[u8; KEY_BYTES], SecretError> {
+    let mut bytes = [0; KEY_BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_unspecified| SecretError::NoRandomness)?;
+    Ok(bytes)
+}
+
+fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SecretError {
+    let path = path.to_owned();
+    move |source| SecretError::Io { what, path, source }
+}
+
+const KEY_BYTES: usize = 32;
+
+/// The longest bearer, a line end, and one byte to see that there is more.
+const MOST_BEARER_BYTES: u64 = 1024 + 3;

@@ -1,0 +1,141 @@
+//! What the supervisor and its children say to each other.
+//!
+//! The first line down is the whole of what a child must know; the first line up is that it is ready, or why not. A
+//! child never reads the environment, and the edge opens no path.
+
+use std::net::SocketAddr;
+
+use kit::{Secret, Tenant};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::admin::operator::{Answer, Request};
+
+/// From the supervisor to the edge.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToEdge {
+    /// With the descriptor of the tombstones, where there is a state.
+    Begin(Box<BeginEdge>),
+    /// Whether the sandbox worker accepts calls.
+    Worker { up: bool },
+    /// The credential store, as a descriptor; without one there is no such file.
+    Opened { id: u64 },
+    /// The credential store cannot be opened.
+    NotOpened { id: u64, why: String },
+    /// Stop accepting, let calls finish, end.
+    Stop,
+}
+
+/// From the edge to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromEdge {
+    Ready,
+    Fault(String),
+    /// Open the credential store again.
+    Open {
+        id: u64,
+    },
+}
+
+/// All that an edge must know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BeginEdge {
+    pub verbosity: String,
+    pub limits: crate::edge::Config,
+    pub session_key: Key,
+    /// What messages call the credential store.
+    pub store: String,
+    /// The backend that a credential of the original's form must name.
+    pub backend: String,
+    pub sandbox: Option<Upstream>,
+    pub native: Vec<Native>,
+    /// What the listener speaks TLS with, where it does.
+    pub tls: Option<Pem>,
+}
+
+/// A certificate chain and its key, as PEM text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pem {
+    pub certificates: String,
+    #[serde(serialize_with = "expose", deserialize_with = "conceal")]
+    pub key: Secret,
+}
+
+/// A worker's address and what it wants to hear.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Upstream {
+    pub address: SocketAddr,
+    #[serde(serialize_with = "expose", deserialize_with = "conceal")]
+    pub bearer: Secret,
+    /// Whether it is there already; it is told later when that changes.
+    pub up: bool,
+}
+
+/// A tenant's own worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Native {
+    pub tenant: Tenant,
+    pub worker: Upstream,
+}
+
+/// The key that seals public session ids. It does not print itself.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Key(pub [u8; 32]);
+
+/// From the supervisor to the sandbox worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// With the descriptor of the state's lock: the state stays taken until the worker has ended too.
+    Begin(Box<BeginWorker>),
+    Operate {
+        id: u64,
+        request: Request,
+    },
+    /// End every tenant's processes, and then this one.
+    Stop,
+}
+
+/// From the sandbox worker to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromWorker {
+    Ready {
+        tenants: usize,
+    },
+    /// The host cannot isolate; another start would not change that.
+    NoIsolation(String),
+    Fault(String),
+    Done {
+        id: u64,
+        answer: Answer,
+    },
+}
+
+/// All that a sandbox worker must know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BeginWorker {
+    pub verbosity: String,
+    pub state: std::path::PathBuf,
+    #[serde(serialize_with = "expose", deserialize_with = "conceal")]
+    pub secret: Secret,
+}
+
+/// Any message downwards.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Down {
+    Edge(ToEdge),
+    Worker(ToWorker),
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+fn expose<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
+    secret.expose().serialize(to)
+}
+
+fn conceal<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+    String::deserialize(from).map(Secret::new)
+}

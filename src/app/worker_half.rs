@@ -1,0 +1,140 @@
+//! The sandbox worker as a child: it opens the sandboxes, serves their tools on the listener it was handed, and does
+//! what the operator asks.
+
+use std::net::TcpListener;
+use std::process::ExitCode;
+
+use kit::tasks::Tasks;
+use sandbox::{OpenError, Sandbox, ServeError};
+use tokio::sync::{mpsc, oneshot};
+
+use super::operate;
+use super::words::{BeginWorker, FromWorker, ToWorker};
+use crate::telemetry::{self, Verbosity};
+use crate::worker::child::Inherited;
+use crate::worker::handoff::{self, Receiver, Sender};
+
+/// The worker child's whole life.
+#[must_use]
+pub fn worker_main() -> ExitCode {
+    match Inherited::take() {
+        Ok(inherited) => super::child_runtime(live(inherited)),
+        Err(fault) => super::child_fault("worker", &fault),
+    }
+}
+
+/// What tells a supervisor not to start this worker again before a person has looked.
+pub(super) const CONTROL_LOST: u8 = 11;
+
+async fn live(inherited: Inherited) -> ExitCode {
+    let (sender, mut receiver) = match handoff::open(inherited.control) {
+        Ok(ends) => ends,
+        Err(fault) => return super::child_fault("worker", &fault),
+    };
+    let (say, said) = mpsc::channel(MOST_WORDS);
+    let speaking = Tasks::new();
+    speaking.start(speak(sender, said));
+    // The lock's descriptor is held until this process ends, and with it the state.
+    let Some((begin, _lock)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
+    telemetry::start(Verbosity::of_word(&begin.verbosity));
+    let code = serve(TcpListener::from(inherited.listener), *begin, receiver, say).await;
+    speaking.drained().await;
+    code
+}
+
+async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginWorker>, Vec<std::os::fd::OwnedFd>)> {
+    let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToWorker>()).await.ok()?.ok()??;
+    match received.message {
+        ToWorker::Begin(begin) => Some((begin, received.descriptors)),
+        ToWorker::Operate { .. } | ToWorker::Stop => None,
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    begin: BeginWorker,
+    receiver: Receiver,
+    say: mpsc::Sender<FromWorker>,
+) -> ExitCode {
+    let opened = match Sandbox::open(operate::config(&begin.state)).await {
+        Ok(sandbox) => match sandbox.list().await {
+            Ok(tenants) => Ok((sandbox, tenants.len())),
+            Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
+        },
+        Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(why.to_string())),
+        Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
+    };
+    let (sandbox, tenants) = match opened {
+        Ok(opened) => opened,
+        Err(word) => {
+            let _ = say.send(word).await;
+            return ExitCode::FAILURE;
+        }
+    };
+    let tasks = Tasks::new();
+    let (stop, stopped) = oneshot::channel();
+    tasks.start(listen(receiver, sandbox.clone(), say.clone(), stop, tasks.clone()));
+    let _ = say.send(FromWorker::Ready { tenants }).await;
+    drop(say);
+    let served = sandbox.serve_http(listener, begin.secret, async {
+        let _ = stopped.await;
+    });
+    let served = served.await;
+    // Also after a fault: what was started must not outlive this process.
+    let ended = sandbox.shutdown().await;
+    tasks.abort();
+    match (served, ended) {
+        (Err(ServeError::ControlLost(lost)), _) => {
+            tracing::error!(%lost, "control of a command tree was lost");
+            ExitCode::from(CONTROL_LOST)
+        }
+        (_, Err(sandbox::backend::BackendError::ControlLost(lost))) => {
+            tracing::error!(%lost, "control of a command tree was lost");
+            ExitCode::from(CONTROL_LOST)
+        }
+        (Err(fault), _) => {
+            tracing::error!(fault = super::chain(&fault), "the sandbox worker cannot serve");
+            ExitCode::FAILURE
+        }
+        (Ok(()), Err(fault)) => {
+            tracing::error!(fault = super::chain(&fault), "the sandbox worker could not end cleanly");
+            ExitCode::FAILURE
+        }
+        (Ok(()), Ok(())) => ExitCode::SUCCESS,
+    }
+}
+
+/// Does what the supervisor says. Its end is a stop.
+async fn listen(
+    mut receiver: Receiver,
+    sandbox: Sandbox,
+    say: mpsc::Sender<FromWorker>,
+    stop: oneshot::Sender<()>,
+    tasks: Tasks,
+) {
+    while let Ok(Some(received)) = receiver.receive::<ToWorker>().await {
+        match received.message {
+            ToWorker::Stop => break,
+            ToWorker::Begin(_) => tracing::warn!("a second beginning is ignored"),
+            ToWorker::Operate { id, request } => {
+                let (sandbox, say) = (sandbox.clone(), say.clone());
+                tasks.start(async move {
+                    let answer = operate::operate(&sandbox, request).await;
+                    let _ = say.send(FromWorker::Done { id, answer }).await;
+                });
+            }
+        }
+    }
+    drop(stop);
+}
+
+async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromWorker>) {
+    while let Some(word) = said.recv().await {
+        if sender.send(&word, &[]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers to the operator, who asks rarely.
+const MOST_WORDS: usize = 16;

@@ -1,0 +1,181 @@
+//! `playground quickstart`: set-up and service in one command, which may be repeated at any time.
+
+mod paste;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use kit::tasks::Tasks;
+use kit::{Secret, Tenant};
+
+use super::door::Door;
+use super::failure::{Code, Failure};
+use super::place::Place;
+use super::{say, serve, store, user};
+use crate::admin::operator::{Answer, PileWish, Request};
+use crate::app::{self, BuildError, write_private};
+use crate::config::{Config, EdgeUser, Limits, Upstreams};
+use crate::identity::Catalogue;
+use crate::identity::store::{ClearRule, Credentials, Ledger, Loose, NewCredential, Opener, Verdict};
+use crate::state::StateDir;
+use crate::telemetry::Verbosity;
+use paste::Paste;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Quickstart {
+    /// Where clients connect.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377")]
+    bind: SocketAddr,
+
+    /// The tenant to make.
+    #[arg(long, value_name = "NAME", default_value = "me", value_parser = Tenant::parse_new)]
+    user: Tenant,
+
+    /// Show the token itself in what is printed.
+    #[arg(long)]
+    show_token: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Quickstart {
+    pub(super) fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
+        super::on_runtime(self.go(verbosity))
+    }
+
+    async fn go(self, verbosity: Verbosity) -> Result<(), Failure> {
+        let began = kit::clock::now();
+        let state = self.place.open()?;
+        say::talk(&format!("state in {}", state.path().display()));
+        self.tenant(&state).await?;
+        let token_file = state.tokens()?.join(format!("{}.token", self.user));
+        let token = self.token(&state, &token_file).await?;
+        let app = match app::build(self.config(state, verbosity)).await {
+            Ok(app) => app,
+            Err(BuildError::Ended(outcome)) => return serve::outcome(outcome),
+            Err(fault) => return Err(Failure::from(fault)),
+        };
+        let paste =
+            Paste { url: url(app.address()), token_file: &token_file, token: self.show_token.then_some(&token) };
+        say::data(&paste.to_string());
+        say::talk(&app.ready_line(kit::clock::now().saturating_duration_since(began)));
+        serve::outcome(app.run().await)
+    }
+
+    /// Makes the tenant's sandbox where it is not there yet.
+    async fn tenant(&self, state: &StateDir) -> Result<(), Failure> {
+        let door = match Door::open(state).await? {
+            // Two services on one state would each believe that the sandboxes are theirs.
+            Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
+            own @ Door::Own(..) => own,
+        };
+        let made = door.ask(Request::Create { tenant: self.user.clone(), pile: PileWish::IfEnforceable }).await;
+        let closed = door.close().await;
+        if let Answer::Created { new, pile } = made? {
+            say::talk(&user::made_line(&self.user, new, pile));
+            if pile == crate::admin::operator::PileKept::None {
+                say::talk(
+                    "  (append-only files cannot be enforced here; `playground user create --pile-unenforced` makes one without)",
+                );
+            }
+        }
+        closed
+    }
+
+    /// The tenant's token: the one that an earlier start minted while it counts, else a new one.
+    async fn token(&self, state: &StateDir, file: &Path) -> Result<Secret, Failure> {
+        let ledger = Ledger::at(state.credentials(), Loose::Warn);
+        if let Some(token) = self.known(state, file).await? {
+            say::talk(&format!("found the token of {} in {}", self.user, file.display()));
+            return Ok(token);
+        }
+        let wanted = NewCredential {
+            tenant: self.user.clone(),
+            catalogue: Catalogue::Sandbox,
+            backend: "linux".to_owned(),
+            name: Some("quickstart".to_owned()),
+        };
+        let minted = store::on_ledger(&ledger, move |ledger| ledger.mint(&wanted)).await?;
+        write_private(file, format!("{}\n", minted.token.expose()).as_bytes())
+            .map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", file.display())))?;
+        say::talk(&format!("minted token {} of {} into {}", minted.id, self.user, file.display()));
+        Ok(minted.token)
+    }
+
+    async fn known(&self, state: &StateDir, file: &Path) -> Result<Option<Secret>, Failure> {
+        let token = match std::fs::read_to_string(file) {
+            Ok(text) => Secret::new(text.trim_end()),
+            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) => {
+                return Err(anyhow::Error::new(fault).context(format!("read {}", file.display())).into());
+            }
+        };
+        let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
+        let opener = Opener::Path(state.credentials());
+        let credentials = Credentials::load(opener, rule, Loose::Warn, Tasks::new()).await.map_err(Failure::new)?;
+        Ok(match credentials.authenticate(&token).await {
+            Verdict::Known(principal) if *principal.tenant() == self.user => Some(token),
+            Verdict::Known(_) | Verdict::Unknown | Verdict::WrongBackend { .. } => None,
+        })
+    }
+
+    fn config(&self, state: StateDir, verbosity: Verbosity) -> Config {
+        // A page that made a name of its own point here must not be served.
+        let hosts = if self.bind.ip().is_loopback() {
+            vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()]
+        } else {
+            Vec::new()
+        };
+        Config {
+            bind: self.bind,
+            credentials: state.credentials(),
+            state: Some(state),
+            backend: "linux".to_owned(),
+            upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
+            hosts,
+            origins: Vec::new(),
+            proxies: Vec::new(),
+            limits: Limits::default(),
+            edge_user: EdgeUser::Default,
+            tls: None,
+            needs_sandbox: true,
+            verbosity,
+        }
+    }
+}
+
+/// Where a client on this machine connects.
+fn url(address: SocketAddr) -> String {
+    let mut near = address;
+    if near.ip().is_unspecified() {
+        near.set_ip(if near.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    format!("http://{near}/mcp")
+}
+
+impl From<BuildError> for Failure {
+    fn from(fault: BuildError) -> Self {
+        let taken = matches!(&fault, BuildError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse);
+        match fault {
+            BuildError::State(fault) => fault.into(),
+            fault @ BuildError::Bind { .. } if taken => Self::new(fault)
+                .hint("another program listens there: stop it, or choose another address with --bind, such as --bind 127.0.0.1:0"),
+            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::NoTls) => {
+                Self::new(fault).code(Code::Configuration)
+            }
+            fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::Ended(_)) => Self::new(fault),
+        }
+    }
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground quickstart
+  playground quickstart --bind 127.0.0.1:9000 --state ~/playground";

@@ -1,0 +1,120 @@
+//! `playground worker`: one half of a service, for an edge that runs as another user.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use kit::tasks::Tasks;
+use sandbox::{Sandbox, ServeError};
+use tokio::sync::mpsc;
+
+use super::door;
+use super::failure::{Code, Failure};
+use super::place::Place;
+use super::say;
+use crate::admin::operator::{self, Asked};
+use crate::app::{self, operate};
+use crate::signal::StopSignals;
+use crate::worker::Loopback;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Worker {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Sandbox(Half),
+}
+
+/// Serve the sandboxes of a state on a loopback socket.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+struct Half {
+    /// Where the edge connects; on loopback.
+    #[arg(long, value_name = "ADDR")]
+    listen: SocketAddr,
+
+    /// The secret that the edge must show: 32 to 1024 characters.
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Worker {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Verb::Sandbox(half) = self.verb;
+        super::on_runtime(half.run())
+    }
+}
+
+impl Half {
+    async fn run(self) -> Result<(), Failure> {
+        let began = kit::clock::now();
+        let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        if self.listen.port() != 0 {
+            Loopback::new(self.listen).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+        } else if !self.listen.ip().is_loopback() {
+            return Err(Failure::message(Code::Usage, format!("`{}` is not a loopback address", self.listen)));
+        }
+        let secret = app::bearer(&self.token_file).map_err(|fault| {
+            Failure::new(fault).code(Code::Configuration).hint(format!(
+                "make one with: (umask 077; head -c 32 /dev/urandom | base64 > {})",
+                self.token_file.display()
+            ))
+        })?;
+        let state = self.place.open()?;
+        let _lock = state.lock()?;
+        let listener = TcpListener::bind(self.listen)
+            .map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {}", self.listen)))?;
+        let address = listener.local_addr().map_err(anyhow::Error::new)?;
+        let sandbox = door::own(&state).await?;
+        let tasks = Tasks::new();
+        let (ask, asked) = mpsc::channel(1);
+        let socket = operator::bind(&state.operator_socket()).map_err(anyhow::Error::new)?;
+        tasks.start(operator::serve(socket, ask, tasks.clone()));
+        tasks.start(answer(sandbox.clone(), asked));
+        let took = kit::clock::now().saturating_duration_since(began);
+        say::talk(&format!("ready http://{address} (sandbox worker) in {} ms", took.as_millis()));
+        let served = sandbox.serve_http(listener, secret, signals.next()).await;
+        tasks.abort();
+        let ended = sandbox.shutdown().await;
+        served.map_err(lost)?;
+        ended.map_err(|fault| match fault {
+            sandbox::backend::BackendError::ControlLost(fault) => lost(ServeError::ControlLost(fault)),
+            fault @ (sandbox::backend::BackendError::NotProvisioned(_)
+            | sandbox::backend::BackendError::Held { .. }
+            | sandbox::backend::BackendError::NoDirectory(_)
+            | sandbox::backend::BackendError::NotEnforceable(_)
+            | sandbox::backend::BackendError::NoIsolation(_)
+            | sandbox::backend::BackendError::Step { .. }
+            | sandbox::backend::BackendError::SandboxEnded(_)
+            | sandbox::backend::BackendError::ShuttingDown) => Failure::new(fault),
+        })
+    }
+}
+
+/// Does what the operator asks, one thing after the other.
+async fn answer(sandbox: Sandbox, mut asked: mpsc::Receiver<Asked>) {
+    while let Some(Asked { request, answer }) = asked.recv().await {
+        let _ = answer.send(operate::operate(&sandbox, request).await);
+    }
+}
+
+/// Serving ended of itself; which code that is.
+pub(super) fn lost(fault: ServeError) -> Failure {
+    let code = match &fault {
+        ServeError::ControlLost(_) => Code::ControlLost,
+        ServeError::Io(_) => Code::Failed,
+    };
+    Failure::new(fault).code(code)
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground worker sandbox --listen 127.0.0.1:8378 --token-file worker.token
+  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token";

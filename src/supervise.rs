@@ -1,0 +1,475 @@
+//! The supervisor: it holds the listeners, starts the edge and the sandbox worker, and keeps them running.
+//!
+//! It parses nothing that came over a network. What it reads comes from its own children, over their control sockets,
+//! and from the operator's socket. It promises that a child that falls is started again with its listener, so clients
+//! wait in the kernel instead of being refused; that a child that said a restart would be wrong stays down; and that no
+//! child outlives it: their control sockets end with this process, even by SIGKILL.
+//!
+//! ```text
+//!   start ── both ready ──> run ── signal ──> stop edge (drain) ──> stop worker ──> Stopped
+//!     └─ a fault ─> fault     └─ hopeless ──> the same, with the reason
+//!                                         second signal at any point ──> kill both ──> Cut
+//! ```
+
+mod kept;
+
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kit::tasks::Tasks;
+use rustix::fs::{Mode, OFlags};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::admin::operator::{Answer, Asked, Refusal};
+use crate::app::words::{BeginEdge, BeginWorker, Down, FromEdge, FromWorker, ToEdge, ToWorker};
+use crate::signal::StopSignals;
+use crate::worker::child::{Program, StartError, User};
+use crate::worker::restart::{Ending, Next, Policy};
+use kept::{Event, Kept, Up};
+
+/// What is to be kept running.
+#[derive(Debug)]
+pub struct Plan {
+    pub program: Program,
+    pub edge: EdgePlan,
+    pub worker: Option<WorkerPlan>,
+    /// The store that the edge asks for again and again.
+    pub credentials: PathBuf,
+    /// Whether there is something to serve when no sandbox can be had.
+    pub serves_without_sandbox: bool,
+    pub drain: Duration,
+}
+
+#[derive(Debug)]
+pub struct EdgePlan {
+    /// The role that the child is started in.
+    pub role: &'static str,
+    pub listener: TcpListener,
+    pub user: Option<User>,
+    pub begin: BeginEdge,
+    pub tombstones: Option<OwnedFd>,
+}
+
+#[derive(Debug)]
+pub struct WorkerPlan {
+    pub role: &'static str,
+    pub listener: TcpListener,
+    pub begin: BeginWorker,
+    pub lock: Option<OwnedFd>,
+}
+
+/// How a service ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A signal asked for it, and everything came to its end.
+    Stopped,
+    /// A second signal asked for it at once.
+    Cut,
+    /// The worker could not prove that a command tree is dead.
+    ControlLost,
+    /// It cannot run like this, and a restart would change nothing.
+    Misconfigured(String),
+    /// It could not start.
+    Fell(String),
+}
+
+/// What the children said when they were ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// Tenants with a sandbox; none where the host cannot isolate or no sandbox is wanted.
+    pub sandboxes: Option<usize>,
+}
+
+/// A running service.
+#[derive(Debug)]
+pub struct Supervisor {
+    plan: Plan,
+    edge: Kept,
+    worker: Kept,
+    events: mpsc::Receiver<Event>,
+    tell: mpsc::Sender<Event>,
+    asked: mpsc::Receiver<Asked>,
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    questions: u64,
+    sandboxes: Option<usize>,
+    phase: Phase,
+    verdict: Option<Outcome>,
+    /// A fault that a child told before it ended, for the message.
+    told: Option<String>,
+    control_lost: bool,
+    tasks: Tasks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Running,
+    Stopping,
+}
+
+#[derive(Debug)]
+enum Happening {
+    Event(Event),
+    Asked(Asked),
+    Due,
+}
+
+impl Supervisor {
+    /// Starts the children and waits until they are ready. `asked` brings the operator's questions.
+    ///
+    /// # Errors
+    /// With how it ended, when it could not start or a signal came first.
+    pub async fn start(
+        plan: Plan,
+        asked: mpsc::Receiver<Asked>,
+        signals: &mut StopSignals,
+    ) -> Result<(Self, Readiness), Outcome> {
+        let (tell, events) = mpsc::channel(MOST_EVENTS);
+        let mut supervisor = Self {
+            plan,
+            edge: Kept::new("edge", Policy::EDGE),
+            worker: Kept::new("worker", Policy::WORKER),
+            events,
+            tell,
+            asked,
+            waiting: HashMap::new(),
+            questions: 0,
+            sandboxes: None,
+            phase: Phase::Starting,
+            verdict: None,
+            told: None,
+            control_lost: false,
+            tasks: Tasks::new(),
+        };
+        match supervisor.until_ready(signals).await {
+            Ok(()) => {
+                let readiness = Readiness { sandboxes: supervisor.sandboxes };
+                Ok((supervisor, readiness))
+            }
+            Err(outcome) => Err(supervisor.stop(outcome, signals).await),
+        }
+    }
+
+    async fn until_ready(&mut self, signals: &mut StopSignals) -> Result<(), Outcome> {
+        if self.plan.worker.is_some() {
+            self.start_worker().map_err(|fault| Outcome::Fell(chain(&fault)))?;
+        }
+        self.start_edge().map_err(|fault| Outcome::Fell(chain(&fault)))?;
+        let deadline = tokio::time::sleep(START_WAIT);
+        tokio::pin!(deadline);
+        while !(self.edge.is_ready() && (self.worker.is_ready() || self.worker.is_hopeless() || !self.has_worker())) {
+            tokio::select! {
+                happening = self.next() => self.handle(happening),
+                () = signals.next() => return Err(Outcome::Stopped),
+                () = &mut deadline => {
+                    let late = if self.edge.is_ready() { "worker" } else { "edge" };
+                    return Err(Outcome::Fell(format!("the {late} was not ready within {} s", START_WAIT.as_secs())));
+                }
+            }
+            if let Some(outcome) = self.verdict.take() {
+                return Err(outcome);
+            }
+        }
+        self.phase = Phase::Running;
+        Ok(())
+    }
+
+    /// Keeps the children running until a signal, or until going on would be wrong.
+    pub async fn run(mut self, signals: &mut StopSignals) -> Outcome {
+        loop {
+            tokio::select! {
+                happening = self.next() => self.handle(happening),
+                () = signals.next() => return self.stop(Outcome::Stopped, signals).await,
+            }
+            if let Some(outcome) = self.verdict.take() {
+                return self.stop(outcome, signals).await;
+            }
+        }
+    }
+
+    /// Drains the edge, then ends the worker. Another signal ends both at once.
+    async fn stop(mut self, outcome: Outcome, signals: &mut StopSignals) -> Outcome {
+        self.phase = Phase::Stopping;
+        tracing::info!("stopping");
+        self.edge.say(Down::Edge(ToEdge::Stop), Vec::new());
+        // The edge keeps the drain's deadline itself; what it needs beyond is for ending, not for calls.
+        if !self.until_gone(self.plan.drain + GRACE, signals, |these| these.edge.is_gone()).await {
+            return self.cut().await;
+        }
+        self.worker.say(Down::Worker(ToWorker::Stop), Vec::new());
+        if !self.until_gone(WORKER_WAIT, signals, |these| these.worker.is_gone()).await {
+            return self.cut().await;
+        }
+        if self.control_lost { Outcome::ControlLost } else { outcome }
+    }
+
+    /// Whether it came about; false when a signal came first. Past the deadline, what is left is killed.
+    async fn until_gone(&mut self, within: Duration, signals: &mut StopSignals, gone: impl Fn(&Self) -> bool) -> bool {
+        let deadline = tokio::time::sleep(within);
+        tokio::pin!(deadline);
+        let mut late = false;
+        while !gone(self) {
+            tokio::select! {
+                happening = self.next() => self.handle(happening),
+                () = signals.next() => return false,
+                () = &mut deadline, if !late => {
+                    late = true;
+                    tracing::warn!("a child did not end in time and is killed");
+                    if self.edge.is_gone() { self.worker.kill() } else { self.edge.kill() }
+                }
+            }
+        }
+        true
+    }
+
+    async fn cut(mut self) -> Outcome {
+        self.edge.kill();
+        self.worker.kill();
+        let both = async {
+            while !(self.edge.is_gone() && self.worker.is_gone()) {
+                let happening = self.next().await;
+                self.handle(happening);
+            }
+        };
+        // Only a process that the kernel itself holds fast takes longer, and waiting would not help it.
+        if tokio::time::timeout(CUT_WAIT, both).await.is_err() {
+            tracing::error!("a child could not be ended");
+        }
+        Outcome::Cut
+    }
+
+    /// The next thing that happens. Dropping the future loses nothing.
+    async fn next(&mut self) -> Happening {
+        let due = [self.edge.due(), self.worker.due()].into_iter().flatten().min();
+        let wait = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(event) = self.events.recv() => Happening::Event(event),
+            Some(asked) = self.asked.recv() => Happening::Asked(asked),
+            () = wait => Happening::Due,
+        }
+    }
+
+    /// Does what follows. It never waits, so nothing that happens is lost.
+    fn handle(&mut self, happening: Happening) {
+        match happening {
+            Happening::Asked(asked) => self.ask(asked),
+            Happening::Due => self.start_due(kit::clock::now()),
+            Happening::Event(Event::Said { generation, up: Up::Edge(word) }) => {
+                if self.edge.is_current(generation) {
+                    self.edge_said(word);
+                }
+            }
+            Happening::Event(Event::Said { generation, up: Up::Worker(word) }) => {
+                if self.worker.is_current(generation) {
+                    self.worker_said(word);
+                }
+            }
+            Happening::Event(Event::Ended { name, generation, status }) => self.ended(name, generation, status),
+        }
+    }
+
+    fn edge_said(&mut self, word: FromEdge) {
+        match word {
+            FromEdge::Ready => self.edge.ready(),
+            FromEdge::Fault(fault) => self.told = Some(fault),
+            FromEdge::Open { id } => self.open_store(id),
+        }
+    }
+
+    fn worker_said(&mut self, word: FromWorker) {
+        match word {
+            FromWorker::Ready { tenants } => {
+                self.sandboxes = Some(tenants);
+                self.worker.ready();
+                self.edge.say(Down::Edge(ToEdge::Worker { up: true }), Vec::new());
+            }
+            FromWorker::NoIsolation(why) if self.plan.serves_without_sandbox => {
+                tracing::warn!(why, "no sandbox is served; native workers are");
+                self.worker.give_up();
+            }
+            FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),
+            FromWorker::Fault(fault) => self.told = Some(fault),
+            FromWorker::Done { id, answer } => {
+                if let Some(waiting) = self.waiting.remove(&id) {
+                    // The operator may have gone meanwhile.
+                    let _ = waiting.send(answer);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, asked: Asked) {
+        if !self.worker.is_ready() {
+            let message = "there is no sandbox worker now; nothing was done".to_owned();
+            let _ = asked.answer.send(Answer::Refused { why: Refusal::NoWorker, message });
+            return;
+        }
+        self.questions = self.questions.wrapping_add(1);
+        let id = self.questions;
+        self.waiting.insert(id, asked.answer);
+        self.worker.say(Down::Worker(ToWorker::Operate { id, request: asked.request }), Vec::new());
+    }
+
+    fn open_store(&mut self, id: u64) {
+        let Some(down) = self.edge.line() else { return };
+        let path = self.plan.credentials.clone();
+        self.tasks.start(async move {
+            let opened = tokio::task::spawn_blocking(move || {
+                // Not waiting for a writer, should it be a pipe: the reader refuses what is no regular file.
+                rustix::fs::open(
+                    &path,
+                    OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+                    Mode::empty(),
+                )
+            });
+            let answer = match opened.await {
+                Ok(Ok(file)) => (ToEdge::Opened { id }, vec![file]),
+                Ok(Err(rustix::io::Errno::NOENT)) => (ToEdge::Opened { id }, Vec::new()),
+                Ok(Err(fault)) => (ToEdge::NotOpened { id, why: fault.to_string() }, Vec::new()),
+                Err(fault) => (ToEdge::NotOpened { id, why: fault.to_string() }, Vec::new()),
+            };
+            // An edge that ended meanwhile will ask again when it is back.
+            let _ = down.send((Down::Edge(answer.0), answer.1)).await;
+        });
+    }
+
+    fn ended(&mut self, name: &'static str, generation: u64, status: std::io::Result<std::process::ExitStatus>) {
+        let is_edge = name == self.edge.name();
+        let kept = if is_edge { &mut self.edge } else { &mut self.worker };
+        if !kept.is_current(generation) {
+            return;
+        }
+        let was_hopeless = kept.is_hopeless();
+        kept.gone();
+        let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
+        let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
+        if !is_edge {
+            self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
+            for (_, waiting) in self.waiting.drain() {
+                let message = "the sandbox worker ended in the middle of it; whether it took effect is not known";
+                let _ = waiting.send(Answer::Refused { why: Refusal::OutcomeUnknown, message: message.to_owned() });
+            }
+        }
+        if ending == Ending::ControlLost && !is_edge {
+            self.control_lost = true;
+        }
+        if self.phase == Phase::Stopping || was_hopeless || self.verdict.is_some() {
+            return;
+        }
+        let told = self.told.take();
+        let why = told.clone().unwrap_or_else(|| format!("the {name} ended ({status})"));
+        match (self.phase, ending) {
+            (_, Ending::ControlLost) if !is_edge => self.lost_control(&why),
+            (_, Ending::ControlLost | Ending::Misconfigured) => self.verdict = Some(Outcome::Misconfigured(why)),
+            (Phase::Starting, Ending::Fell) => self.verdict = Some(Outcome::Fell(why)),
+            (Phase::Running | Phase::Stopping, Ending::Fell) => self.fell(is_edge, &status, told),
+        }
+    }
+
+    fn lost_control(&mut self, why: &str) {
+        tracing::error!(why, "control of a command tree was lost; the sandbox worker is not started again");
+        self.worker.give_up();
+        if !self.plan.serves_without_sandbox {
+            self.verdict = Some(Outcome::ControlLost);
+        }
+    }
+
+    fn fell(&mut self, is_edge: bool, status: &str, told: Option<String>) {
+        let kept = if is_edge { &mut self.edge } else { &mut self.worker };
+        let name = kept.name();
+        match kept.fell(kit::clock::now()) {
+            Next::After(wait) => {
+                let told = told.unwrap_or_default();
+                tracing::warn!(child = name, status, told, ?wait, "a child ended and is started again");
+            }
+            Next::Never => self.verdict = Some(Outcome::Fell(format!("the {name} is not started again"))),
+        }
+    }
+
+    fn start_due(&mut self, now: Instant) {
+        if self.phase == Phase::Stopping {
+            return;
+        }
+        if self.worker.is_due(now)
+            && let Err(fault) = self.start_worker()
+        {
+            let status = chain(&fault);
+            self.fell(false, &status, None);
+        }
+        if self.edge.is_due(now)
+            && let Err(fault) = self.start_edge()
+        {
+            let status = chain(&fault);
+            self.fell(true, &status, None);
+        }
+    }
+
+    fn start_edge(&mut self) -> Result<(), Fault> {
+        let edge = &self.plan.edge;
+        let mut begin = edge.begin.clone();
+        if let Some(sandbox) = begin.sandbox.as_mut()
+            && self.plan.worker.is_some()
+        {
+            sandbox.up = self.worker.is_ready();
+        }
+        let descriptors = edge.tombstones.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?;
+        let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
+        self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
+        self.edge.say(Down::Edge(ToEdge::Begin(Box::new(begin))), descriptors);
+        Ok(())
+    }
+
+    fn start_worker(&mut self) -> Result<(), Fault> {
+        let Some(worker) = &self.plan.worker else { return Ok(()) };
+        let descriptors = worker.lock.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?;
+        let started = self.plan.program.start(worker.role, worker.listener.as_fd(), None)?;
+        self.worker.started(started, &self.tasks, self.tell.clone(), |received: FromWorker| Up::Worker(received));
+        self.worker.say(Down::Worker(ToWorker::Begin(Box::new(worker.begin.clone()))), descriptors);
+        Ok(())
+    }
+
+    fn has_worker(&self) -> bool {
+        self.plan.worker.is_some()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("copy a descriptor for a child")]
+    Descriptor(#[from] std::io::Error),
+}
+
+fn chain(fault: &dyn std::error::Error) -> String {
+    let mut text = fault.to_string();
+    let mut cause = fault.source();
+    while let Some(fault) = cause {
+        text.push_str(&format!(": {fault}"));
+        cause = fault.source();
+    }
+    text
+}
+
+/// Children say little; more than this at once waits in their sockets.
+const MOST_EVENTS: usize = 64;
+
+/// A start sweeps what an earlier one left, which may be many tenants.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// What an edge needs after its drain's deadline to close and end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A worker proves the death of every tenant's processes before it ends.
+const WORKER_WAIT: Duration = Duration::from_secs(20);
+
+/// A killed process is gone at once, unless the kernel holds it.
+const CUT_WAIT: Duration = Duration::from_secs(2);

@@ -1,0 +1,165 @@
+//! The processes of a service: how they start, fall, return and end.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
+use crate::http::post;
+use crate::process::{PATIENCE, Service, is_root, skip};
+
+/// A service of one native worker, with a state.
+fn native(place: &Path, worker: &FakeWorker) -> Service {
+    worker.write(place);
+    let file = |name: &str| place.join(name).to_str().expect("text").to_owned();
+    let state = place.join("state");
+    Service::serve(
+        &state,
+        &["--backend", "jail", "--tokens", &file("tokens.json"), "--faculties-workers", &file("workers.json")],
+    )
+}
+
+#[test]
+fn a_signal_stops_the_service_and_leaves_nothing_running() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut service = native(place.path(), &FakeWorker::start(Manner::Answers));
+        let address = service.ready();
+        let family = service.family();
+        assert!(!family.is_empty());
+        service.signal(signal);
+        assert_eq!(service.ended_within(PATIENCE).code(), Some(0), "{}", service.rest());
+        assert!(family.iter().all(|member| member.gone_within(Duration::ZERO)), "they ended before it");
+        assert!(TcpStream::connect(address).is_err(), "nobody listens");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_service_at_once() {
+    let place = tempfile::tempdir().expect("a folder");
+    let worker = FakeWorker::start(Manner::Hangs);
+    let mut service = native(place.path(), &worker);
+    let address = service.ready();
+    let mut call = TcpStream::connect(address).expect("connected");
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {PUBLIC}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+        INITIALIZE.len()
+    );
+    call.write_all(format!("{head}{INITIALIZE}").as_bytes()).expect("sent");
+    worker.asked.recv_timeout(PATIENCE).expect("the call is at the worker");
+    let family = service.family();
+    service.signal(Signal::TERM);
+    service.line_with("stopping");
+    service.signal(Signal::TERM);
+    let status = service.ended_within(Duration::from_secs(3));
+    assert_eq!(status.code(), Some(8), "{}", service.rest());
+    assert!(family.iter().all(|member| member.gone_within(Duration::ZERO)));
+}
+
+#[test]
+fn killing_the_supervisor_leaves_no_process_within_two_seconds() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut service = native(place.path(), &FakeWorker::start(Manner::Answers));
+    service.ready();
+    let family = service.family();
+    service.signal(Signal::KILL);
+    let began = kit::clock::now();
+    for member in &family {
+        let left = Duration::from_secs(2).saturating_sub(kit::clock::now().saturating_duration_since(began));
+        assert!(member.gone_within(left), "process {} is left", member.id);
+    }
+}
+
+#[test]
+fn a_killed_edge_is_back_within_a_second() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut service = native(place.path(), &FakeWorker::start(Manner::Answers));
+    let address = service.ready();
+    for _ in 0..2 {
+        let edge = service.child("__edge");
+        edge.kill();
+        assert!(edge.gone_within(PATIENCE));
+        let began = kit::clock::now();
+        assert_eq!(post(address, "/", Some(PUBLIC), &[], INITIALIZE).status, 200, "{}", service.rest());
+        let took = kit::clock::now().saturating_duration_since(began);
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+    service.stop();
+}
+
+#[test]
+fn a_session_outlives_the_edge_and_the_whole_service() {
+    let place = tempfile::tempdir().expect("a folder");
+    let worker = FakeWorker::start(Manner::Answers);
+    let mut service = native(place.path(), &worker);
+    let mut address = service.ready();
+    let opened = post(address, "/", Some(PUBLIC), &[], INITIALIZE);
+    let session = opened.head.get("mcp-session-id").expect("a session").clone();
+    let ping = |address| {
+        let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-06-18")];
+        post(address, "/", Some(PUBLIC), &headers, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+    };
+    assert_eq!(ping(address).status, 200);
+    let edge = service.child("__edge");
+    edge.kill();
+    assert!(edge.gone_within(PATIENCE));
+    assert_eq!(ping(address).status, 200, "after the edge fell");
+    service.stop();
+    service = native(place.path(), &worker);
+    address = service.ready();
+    let answer = ping(address);
+    assert_eq!(answer.status, 200, "after a restart: {answer:?}");
+    service.stop();
+}
+
+#[test]
+fn a_state_is_served_once_and_a_port_is_bound_once() {
+    let place = tempfile::tempdir().expect("a folder");
+    let worker = FakeWorker::start(Manner::Answers);
+    let mut service = native(place.path(), &worker);
+    let address = service.ready().to_string();
+    let mut second = native(place.path(), &worker);
+    assert_eq!(second.ended_within(PATIENCE).code(), Some(7));
+    assert!(second.rest().contains("another playground serves the state"), "{}", second.rest());
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    worker.write(elsewhere.path());
+    let file = |name: &str| elsewhere.path().join(name).to_str().expect("text").to_owned();
+    let flags = ["--tokens", &file("tokens.json"), "--faculties-workers", &file("workers.json"), "--bind", &address];
+    let mut command = crate::process::playground(["serve"]);
+    command.args(flags);
+    let mut third = Service::start(command);
+    assert_eq!(third.ended_within(PATIENCE).code(), Some(1));
+    assert!(third.rest().contains("--bind"), "{}", third.rest());
+    service.stop();
+}
+
+#[test]
+fn started_as_root_the_edge_holds_no_privilege() {
+    if !is_root() {
+        return skip("the edge gives up root", "the tests do not run as root");
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let mut service = native(place.path(), &FakeWorker::start(Manner::Answers));
+    service.ready();
+    let edge = service.child("__edge");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", edge.id)).expect("read");
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a field");
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for ids in [field("Uid:"), field("Gid:")] {
+        assert!(ids.iter().all(|id| id != "0"), "{status}");
+    }
+    assert!(field("Groups:").is_empty(), "{status}");
+    for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
+        assert!(field(set)[0].chars().all(|digit| digit == '0'), "{status}");
+    }
+    assert_eq!(field("NoNewPrivs:"), ["1"]);
+    let environment = std::fs::read(format!("/proc/{}/environ", edge.id)).expect("read");
+    assert!(environment.is_empty(), "no environment crosses");
+    service.stop();
+}

@@ -1,0 +1,117 @@
+//! Each verb's help, its exit codes, and which of its words go where.
+
+use crate::process::{playground, run, text};
+
+#[test]
+fn without_a_verb_there_is_help_on_stdout() {
+    let output = run(playground::<&str>([]));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("quickstart"));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn the_help_of_every_verb_has_an_example() {
+    for verb in [
+        "quickstart",
+        "serve",
+        "mcp-http",
+        "mcp",
+        "worker sandbox",
+        "user",
+        "user create",
+        "user list",
+        "user destroy",
+        "token",
+        "token mint",
+        "token list",
+        "token revoke",
+    ] {
+        let output = run(playground(verb.split(' ').chain(["--help"])));
+        assert_eq!(output.status.code(), Some(0), "{verb}");
+        assert!(text(&output.stdout).contains("Example:\n  playground "), "{verb}: {}", text(&output.stdout));
+        assert!(output.stderr.is_empty(), "{verb}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_a_usage_error() {
+    for line in
+        ["surve", "serve --bond x", "serve --backend docker", "user", "serve --max-sessions 0", "mcp --tenant A/B"]
+    {
+        let output = run(playground(line.split(' ')));
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert!(!output.stderr.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_backend_that_is_not_built_yet_is_refused_by_name_when_it_is_needed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let state = state.to_str().expect("text");
+    for line in [
+        &["serve", "--backend", "jail", "--jail-local", "--state", state][..],
+        &["mcp-http", "--backend", "lima", "--state", state],
+        &["user", "create", "alice", "--backend", "jail", "--state", state],
+    ] {
+        let output = run(playground(line));
+        assert_eq!(output.status.code(), Some(10), "{line:?}");
+        assert!(text(&output.stderr).contains("jail and lima come in a later release"), "{line:?}");
+    }
+}
+
+#[test]
+fn a_state_that_others_can_enter_is_not_allowed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("changed");
+    let mut command = playground(["token", "list", "--state"]);
+    command.arg(place.path());
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("chmod 700"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_token_is_printed_once_listed_by_its_id_and_revoked() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let token = |arguments: &[&str]| {
+        let mut command = playground(["token"]);
+        command.args(arguments).arg("--state").arg(&state);
+        run(command)
+    };
+    let minted = token(&["mint", "alice", "--name", "laptop"]);
+    assert_eq!(minted.status.code(), Some(0), "{}", text(&minted.stderr));
+    let secret = text(&minted.stdout);
+    assert_eq!(secret.lines().count(), 1, "the token stands alone");
+    let secret = secret.trim();
+    assert!(!text(&minted.stderr).contains(secret));
+    let listed = text(&token(&["list"]).stdout);
+    let id = listed.split('\t').next().expect("an id");
+    assert!(listed.contains("\talice\tsandbox\t") && listed.contains("\tlaptop"), "{listed}");
+    assert!(!listed.contains(secret));
+    assert_eq!(token(&["revoke", id]).status.code(), Some(0));
+    assert_eq!(token(&["revoke", id]).status.code(), Some(6), "it is gone");
+    assert!(token(&["list"]).stdout.is_empty());
+}
+
+#[test]
+fn a_token_goes_into_a_new_private_file_and_never_over_another() {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = tempfile::tempdir().expect("a folder");
+    let (state, out) = (place.path().join("state"), place.path().join("alice.token"));
+    let mint = || {
+        let mut command = playground(["token", "mint", "alice", "--state"]);
+        command.arg(&state).arg("--out").arg(&out);
+        run(command)
+    };
+    let first = mint();
+    assert_eq!(text(&first.stdout).trim(), out.to_str().expect("text"));
+    assert_eq!(std::fs::metadata(&out).expect("there").mode() & 0o777, 0o600);
+    let held = std::fs::read_to_string(&out).expect("read");
+    assert_eq!(mint().status.code(), Some(7));
+    assert_eq!(std::fs::read_to_string(&out).expect("read"), held);
+}
