@@ -5,6 +5,8 @@
 
 #[cfg(target_os = "linux")]
 pub mod linux;
+#[cfg(test)]
+pub(crate) mod fake;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -6,6 +6,8 @@
 
 pub mod backend;
 mod sys;
+mod jobs;
+mod random;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -1,0 +1,295 @@
+//! A backend for tests of what stands above: it does what the script says, and any call the script does not expect is a
+//! fault of the test.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use kit::Tenant;
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::watch;
+
+use super::{
+    AppendOnly, Assurances, Backend, BackendError, Command, CommandSpec, ControlLost, DiskQuota, Exit, FileError,
+    Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Started, UidMap, Written,
+};
+
+/// A backend that expects exactly the calls it was told of, in their order.
+pub(crate) struct Fake {
+    assurances: Assurances,
+    expected: Mutex<VecDeque<Expected>>,
+    unexpected: Mutex<Vec<String>>,
+}
+
+enum Expected {
+    Open(Tenant, Result<(), BackendError>),
+    Start(Tenant, String, Result<Box<Started>, BackendError>),
+    Read(Tenant, String, Result<Vec<u8>, FileError>),
+    Write(Tenant, String, Vec<u8>),
+    Provision(Tenant),
+    Destroy(Tenant),
+    Tenants(Vec<Tenant>),
+    Shutdown,
+}
+
+/// The test's side of a command that the backend has started.
+pub(crate) struct Script {
+    pub(crate) stdin: DuplexStream,
+    pub(crate) stdout: DuplexStream,
+    pub(crate) stderr: DuplexStream,
+    pub(crate) exit: watch::Sender<Option<Exit>>,
+    /// Whether anything of the command is alive.
+    pub(crate) populated: watch::Sender<bool>,
+    /// Becomes true when the kill was asked for.
+    pub(crate) killed: watch::Receiver<bool>,
+    /// What the kill answers; it waits until this is there.
+    pub(crate) proof: watch::Sender<Option<Result<Killed, ControlLost>>>,
+}
+
+impl Fake {
+    pub(crate) fn new() -> Arc<Self> {
+        let assurances = Assurances {
+            uid_map: UidMap::Range,
+            proof: Proof::PidNamespace,
+            append_only: AppendOnly::None,
+            disk_quota: DiskQuota::None,
+            leftovers: Leftovers::Hidden,
+            limits: Vec::new(),
+        };
+        Arc::new(Self { assurances, expected: Mutex::default(), unexpected: Mutex::default() })
+    }
+
+    pub(crate) fn expect_open(&self, tenant: &Tenant) {
+        self.expect(Expected::Open(tenant.clone(), Ok(())));
+    }
+
+    pub(crate) fn expect_open_to_fail(&self, tenant: &Tenant, fault: BackendError) {
+        self.expect(Expected::Open(tenant.clone(), Err(fault)));
+    }
+
+    pub(crate) fn expect_start(&self, tenant: &Tenant, command: &str) -> Script {
+        let (started, script) = script();
+        self.expect(Expected::Start(tenant.clone(), command.to_owned(), Ok(Box::new(started))));
+        script
+    }
+
+    pub(crate) fn expect_start_to_fail(&self, tenant: &Tenant, command: &str, fault: BackendError) {
+        self.expect(Expected::Start(tenant.clone(), command.to_owned(), Err(fault)));
+    }
+
+    pub(crate) fn expect_read(&self, tenant: &Tenant, path: &str, answer: Result<Vec<u8>, FileError>) {
+        self.expect(Expected::Read(tenant.clone(), path.to_owned(), answer));
+    }
+
+    pub(crate) fn expect_write(&self, tenant: &Tenant, path: &str, content: &[u8]) {
+        self.expect(Expected::Write(tenant.clone(), path.to_owned(), content.to_vec()));
+    }
+
+    pub(crate) fn expect_provision(&self, tenant: &Tenant) {
+        self.expect(Expected::Provision(tenant.clone()));
+    }
+
+    pub(crate) fn expect_destroy(&self, tenant: &Tenant) {
+        self.expect(Expected::Destroy(tenant.clone()));
+    }
+
+    pub(crate) fn expect_tenants(&self, tenants: &[Tenant]) {
+        self.expect(Expected::Tenants(tenants.to_vec()));
+    }
+
+    pub(crate) fn expect_shutdown(&self) {
+        self.expect(Expected::Shutdown);
+    }
+
+    fn expect(&self, call: Expected) {
+        self.expected.lock().unwrap().push_back(call);
+    }
+
+    fn next(&self) -> Option<Expected> {
+        self.expected.lock().unwrap().pop_front()
+    }
+
+    fn refuse(&self, call: String) -> BackendError {
+        self.unexpected.lock().unwrap().push(call);
+        BackendError::ShuttingDown
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(*self.unexpected.lock().unwrap(), Vec::<String>::new(), "unexpected calls");
+            assert!(self.expected.lock().unwrap().is_empty(), "calls that were expected did not come");
+        }
+    }
+}
+
+impl Backend for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn assurances(&self) -> &Assurances {
+        &self.assurances
+    }
+
+    fn provision<'a>(&'a self, tenant: &'a Tenant, _: &'a Provision) -> Pending<'a, Result<Provisioned, BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Provision(expected)) if expected == *tenant => {
+                    Ok(Provisioned { created: true, pile: PileState::None })
+                }
+                _ => Err(self.refuse(format!("provision {tenant}"))),
+            }
+        })
+    }
+
+    fn destroy<'a>(&'a self, tenant: &'a Tenant, _: bool) -> Pending<'a, Result<(), BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Destroy(expected)) if expected == *tenant => Ok(()),
+                _ => Err(self.refuse(format!("destroy {tenant}"))),
+            }
+        })
+    }
+
+    fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Tenants(tenants)) => Ok(tenants),
+                _ => Err(self.refuse("tenants".to_owned())),
+            }
+        })
+    }
+
+    fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Open(expected, answer)) if expected == *tenant => answer.map(|()| Guest {
+                    os: "linux",
+                    arch: "x86_64",
+                    user: "root".to_owned(),
+                    home: "/root".to_owned(),
+                    pile: PileState::None,
+                }),
+                _ => Err(self.refuse(format!("open {tenant}"))),
+            }
+        })
+    }
+
+    fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>> {
+        Box::pin(async move { Err(self.refuse(format!("stop {tenant}"))) })
+    }
+
+    fn is_live(&self, _: &Tenant) -> bool {
+        false
+    }
+
+    fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Start(expected, text, answer)) if expected == *tenant && text == command.command => {
+                    answer.map(|started| *started)
+                }
+                _ => Err(self.refuse(format!("start `{}` of {tenant}", command.command))),
+            }
+        })
+    }
+
+    fn read_file<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        path: &'a GuestPath,
+        _: u64,
+    ) -> Pending<'a, Result<Vec<u8>, FileError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Read(expected, name, answer)) if expected == *tenant && name == path.path => answer,
+                _ => Err(self.refuse(format!("read {} of {tenant}", path.path)).into()),
+            }
+        })
+    }
+
+    fn write_file<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        path: &'a GuestPath,
+        content: Vec<u8>,
+    ) -> Pending<'a, Result<Written, FileError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Write(expected, name, bytes))
+                    if expected == *tenant && name == path.path && bytes == content =>
+                {
+                    Ok(Written { bytes: content.len() as u64, created: true })
+                }
+                _ => Err(self.refuse(format!("write {} of {tenant}", path.path)).into()),
+            }
+        })
+    }
+
+    fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Shutdown) => Ok(()),
+                _ => Err(self.refuse("shutdown".to_owned())),
+            }
+        })
+    }
+}
+
+struct FakeCommand {
+    exit: watch::Receiver<Option<Exit>>,
+    populated: watch::Receiver<bool>,
+    killed: watch::Sender<bool>,
+    proof: watch::Receiver<Option<Result<Killed, ControlLost>>>,
+}
+
+impl Command for FakeCommand {
+    fn ended(&self) -> Pending<'_, Exit> {
+        Box::pin(async move {
+            let mut exit = self.exit.clone();
+            exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone()).unwrap_or(Exit::SandboxEnded)
+        })
+    }
+
+    fn kill(&self) -> Pending<'_, Result<Killed, ControlLost>> {
+        Box::pin(async move {
+            self.killed.send_replace(true);
+            let mut proof = self.proof.clone();
+            let proof = proof.wait_for(Option::is_some).await.unwrap();
+            proof.clone().unwrap()
+        })
+    }
+
+    fn is_populated(&self) -> bool {
+        *self.populated.borrow()
+    }
+}
+
+fn script() -> (Started, Script) {
+    let (stdin, script_stdin) = duplex(PIPE);
+    let (stdout, script_stdout) = duplex(PIPE);
+    let (stderr, script_stderr) = duplex(PIPE);
+    let (exit_sender, exit) = watch::channel(None);
+    let (populated_sender, populated) = watch::channel(true);
+    let (killed, killed_receiver) = watch::channel(false);
+    let (proof_sender, proof) = watch::channel(None);
+    let started = Started {
+        stdin: Some(Box::new(stdin)),
+        stdout: Box::new(stdout),
+        stderr: Box::new(stderr),
+        command: Box::new(FakeCommand { exit, populated, killed, proof }),
+    };
+    let script = Script {
+        stdin: script_stdin,
+        stdout: script_stdout,
+        stderr: script_stderr,
+        exit: exit_sender,
+        populated: populated_sender,
+        killed: killed_receiver,
+        proof: proof_sender,
+    };
+    (started, script)
+}
+
+const PIPE: usize = 64 << 10;

@@ -1,0 +1,225 @@
+use std::time::{Duration, Instant};
+
+use kit::Tenant;
+use proptest::prelude::*;
+
+use super::{JobId, Kept, Limits, Outcome, Refusal, State, Table};
+use crate::jobs::output::Stream;
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).unwrap()
+}
+
+fn admit(table: &mut Table<()>, now: Instant, id: u128, name: &str, kept: Kept) -> Result<(), Refusal> {
+    table.admit(now, JobId::new(id), &tenant(name), &format!("command {id}"), kept, ())
+}
+
+/// Ends a job and reads it to its end, as a client does that follows the rules.
+fn finish(table: &mut Table<()>, now: Instant, id: u128) {
+    table.end(now, JobId::new(id), Outcome::Exited(0));
+    assert!(!table.look(now, JobId::new(id), 0, 1000).unwrap().page.has_more);
+}
+
+#[test]
+fn the_ninth_running_job_of_a_tenant_is_refused_and_names_the_others() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    for id in 0..8 {
+        assert_eq!(admit(&mut table, now, id, "a", Kept::Hidden), Ok(()));
+    }
+    let Err(Refusal::TenantBusy { most: 8, running }) = admit(&mut table, now, 8, "a", Kept::Hidden) else { panic!() };
+    assert_eq!(running.len(), 8);
+    assert_eq!(running[3].label, "command 3");
+    assert_eq!(admit(&mut table, now, 9, "b", Kept::Hidden), Ok(()));
+}
+
+#[test]
+fn the_thirty_third_running_job_of_all_is_refused() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    for id in 0..32 {
+        assert_eq!(admit(&mut table, now, id, &format!("t{}", id / 8), Kept::Hidden), Ok(()));
+    }
+    assert_eq!(admit(&mut table, now, 32, "t4", Kept::Hidden), Err(Refusal::Busy { most: 32 }));
+    table.end(now, JobId::new(0), Outcome::Exited(0));
+    assert_eq!(admit(&mut table, now, 32, "t4", Kept::Hidden), Ok(()));
+}
+
+#[test]
+fn a_ninth_retained_job_waits_until_one_was_read_to_its_end() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    for id in 0..8 {
+        assert_eq!(admit(&mut table, now, id, "a", Kept::Retained), Ok(()));
+        table.end(now, JobId::new(id), Outcome::Exited(0));
+    }
+    let Err(Refusal::TenantUnread { most: 8, .. }) = admit(&mut table, now, 8, "a", Kept::Retained) else { panic!() };
+    // A hidden one needs no room.
+    assert_eq!(admit(&mut table, now, 9, "a", Kept::Hidden), Ok(()));
+    finish(&mut table, now, 5);
+    assert_eq!(admit(&mut table, now, 8, "a", Kept::Retained), Ok(()));
+    assert!(table.state(JobId::new(5)).is_none());
+    assert!(table.state(JobId::new(4)).is_some());
+}
+
+#[test]
+fn the_sixty_fifth_retained_job_of_all_takes_the_place_of_the_oldest_that_was_read() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    for id in 0..64 {
+        let name = format!("t{}", id / 8);
+        assert_eq!(admit(&mut table, now, id, &name, Kept::Retained), Ok(()));
+        table.end(now, JobId::new(id), Outcome::Exited(0));
+    }
+    assert_eq!(admit(&mut table, now, 64, "t8", Kept::Retained), Err(Refusal::Unread { most: 64 }));
+    finish(&mut table, now, 20);
+    assert_eq!(admit(&mut table, now, 64, "t8", Kept::Retained), Ok(()));
+    assert!(table.state(JobId::new(20)).is_none());
+}
+
+#[test]
+fn a_refused_job_costs_nobody_a_result() {
+    let limits = Limits { active: 1, retained_per_tenant: 1, ..Limits::default() };
+    let (mut table, now) = (Table::new(limits), kit::clock::now());
+    admit(&mut table, now, 0, "a", Kept::Retained).unwrap();
+    finish(&mut table, now, 0);
+    admit(&mut table, now, 1, "b", Kept::Hidden).unwrap();
+    assert_eq!(admit(&mut table, now, 2, "a", Kept::Retained), Err(Refusal::Busy { most: 1 }));
+    assert!(table.state(JobId::new(0)).is_some());
+}
+
+#[test]
+fn an_ended_job_is_gone_after_an_hour_and_not_a_moment_before() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    admit(&mut table, now, 0, "a", Kept::Retained).unwrap();
+    let hour = Duration::from_secs(3600);
+    assert!(table.look(now + hour * 5, JobId::new(0), 0, 1000).is_some());
+    table.end(now, JobId::new(0), Outcome::Exited(0));
+    assert!(table.look(now + hour - Duration::from_millis(1), JobId::new(0), 0, 1000).is_some());
+    assert!(table.look(now + hour, JobId::new(0), 0, 1000).is_none());
+}
+
+#[test]
+fn cancelling_lasts_until_the_end_is_proven_and_the_first_end_stays() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    admit(&mut table, now, 0, "a", Kept::Retained).unwrap();
+    let id = JobId::new(0);
+    assert!(matches!(table.cancel(id), Some(State::Cancelling)));
+    assert!(matches!(table.cancel(id), Some(State::Cancelling)));
+    table.end(now, id, Outcome::Cancelled);
+    table.end(now, id, Outcome::Exited(0));
+    assert!(matches!(table.cancel(id), Some(State::Ended(Outcome::Cancelled))));
+}
+
+#[test]
+fn nothing_is_appended_after_the_end() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    admit(&mut table, now, 0, "a", Kept::Retained).unwrap();
+    table.output(JobId::new(0)).unwrap().append(Stream::Stdout, b"x");
+    table.end(now, JobId::new(0), Outcome::Exited(0));
+    assert!(table.output(JobId::new(0)).is_none());
+    assert_eq!(table.look(now, JobId::new(0), 0, 1000).unwrap().page.next, 1);
+}
+
+#[test]
+fn a_closed_table_and_a_leaving_tenant_take_nothing() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    table.bar(&tenant("a"));
+    assert_eq!(admit(&mut table, now, 0, "a", Kept::Hidden), Err(Refusal::Leaving));
+    assert_eq!(admit(&mut table, now, 0, "b", Kept::Hidden), Ok(()));
+    table.welcome(&tenant("a"));
+    assert_eq!(admit(&mut table, now, 1, "a", Kept::Hidden), Ok(()));
+    table.close();
+    assert_eq!(admit(&mut table, now, 2, "c", Kept::Hidden), Err(Refusal::Closed));
+}
+
+#[test]
+fn an_id_reads_as_it_prints_and_nothing_else_does() {
+    let id = JobId::new(0x1234);
+    assert_eq!(JobId::parse(&id.to_string()), Some(id));
+    for bad in ["", "1234", "+0000000000000000000000000001234", "0000000000000000000000000000123G", &"0".repeat(33)] {
+        assert_eq!(JobId::parse(bad), None, "{bad}");
+    }
+}
+
+/// What may happen to a table.
+#[derive(Clone, Debug)]
+enum Event {
+    Admit { tenant: u8, retained: bool },
+    End(usize),
+    Cancel(usize),
+    Read(usize),
+    Abandon(usize),
+    Wait(u16),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0_u8..4, any::<bool>()).prop_map(|(tenant, retained)| Event::Admit { tenant, retained }),
+        3 => any::<prop::sample::Index>().prop_map(|index| Event::End(index.index(64))),
+        1 => any::<prop::sample::Index>().prop_map(|index| Event::Cancel(index.index(64))),
+        2 => any::<prop::sample::Index>().prop_map(|index| Event::Read(index.index(64))),
+        1 => any::<prop::sample::Index>().prop_map(|index| Event::Abandon(index.index(64))),
+        1 => (0_u16..2000).prop_map(Event::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_events_passes_a_bound_or_loses_a_job(events in prop::collection::vec(event(), 0..200)) {
+        let limits = Limits { active_per_tenant: 3, active: 7, retained_per_tenant: 2, retained: 5, ..Limits::default() };
+        let mut table: Table<()> = Table::new(limits.clone());
+        let mut now = kit::clock::now();
+        // The model: id, tenant, retained, ended at.
+        let mut jobs: Vec<(u128, u8, bool, Option<Instant>)> = Vec::new();
+        let (mut next, mut abandoned) = (0, Vec::new());
+        for event in events {
+            match event {
+                Event::Admit { tenant, retained } => {
+                    let kept = if retained { Kept::Retained } else { Kept::Hidden };
+                    let before: Vec<_> = jobs.iter().map(|job| job.0).collect();
+                    if admit(&mut table, now, next, &format!("t{tenant}"), kept).is_ok() {
+                        jobs.push((next, tenant, retained, None));
+                    } else {
+                        // A refusal drops what is over its hour and nothing else.
+                        for (id, _, _, ended) in &jobs {
+                            let over = ended.is_some_and(|at| now.duration_since(at) >= limits.kept);
+                            prop_assert_eq!(table.state(JobId::new(*id)).is_none(), over);
+                        }
+                        prop_assert!(before.len() >= 2);
+                    }
+                    next += 1;
+                }
+                Event::End(index) => if let Some(job) = jobs.get_mut(index) {
+                    table.end(now, JobId::new(job.0), Outcome::Exited(0));
+                    job.3 = job.3.or(Some(now));
+                },
+                Event::Cancel(index) => if let Some(job) = jobs.get(index) {
+                    table.cancel(JobId::new(job.0));
+                },
+                Event::Read(index) => if let Some(job) = jobs.get(index) {
+                    table.look(now, JobId::new(job.0), 0, 1000);
+                },
+                Event::Abandon(index) => if let Some(job) = jobs.get(index) {
+                    table.abandon(JobId::new(job.0));
+                    prop_assert_eq!(table.state(JobId::new(job.0)).is_none(), job.3.is_some());
+                    abandoned.push(job.0);
+                },
+                Event::Wait(seconds) => now += Duration::from_secs(u64::from(seconds)),
+            }
+            // A job that runs is never lost; one that ended may go.
+            for job in &jobs {
+                prop_assert!(job.3.is_some() || table.state(JobId::new(job.0)).is_some());
+                // Nothing abandoned outlives its end.
+                let gone = job.3.is_some() && abandoned.contains(&job.0);
+                prop_assert!(!gone || table.state(JobId::new(job.0)).is_none());
+            }
+            jobs.retain(|job| table.state(JobId::new(job.0)).is_some());
+            let active: Vec<_> = jobs.iter().filter(|job| job.3.is_none()).collect();
+            prop_assert!(active.len() <= limits.active);
+            prop_assert_eq!(table.active(None).len(), active.len());
+            let retained = jobs.iter().filter(|job| job.2 && !abandoned.contains(&job.0)).count();
+            prop_assert!(retained <= limits.retained);
+            for tenant in 0..4 {
+                prop_assert!(active.iter().filter(|job| job.1 == tenant).count() <= limits.active_per_tenant);
+                prop_assert!(jobs.iter().filter(|job| job.2 && job.1 == tenant && !abandoned.contains(&job.0)).count() <= limits.retained_per_tenant);
+            }
+        }
+    }
+}
