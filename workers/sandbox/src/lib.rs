@@ -7,6 +7,7 @@
 pub mod backend;
 mod sys;
 mod jobs;
+mod provider;
 mod random;
 
 use std::future::Future;
