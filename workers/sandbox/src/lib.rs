@@ -9,6 +9,7 @@ mod sys;
 mod jobs;
 mod provider;
 mod random;
+mod tools;
 
 use std::future::Future;
 use std::path::PathBuf;

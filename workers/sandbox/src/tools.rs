@@ -1,0 +1,129 @@
+//! The eight tools as MCP shows them: JSON in, text and JSON out. The only room of this worker that knows JSON.
+
+mod arguments;
+mod catalogue;
+mod exec;
+mod fault;
+mod file;
+mod job;
+mod mime;
+mod render;
+mod session;
+
+use std::sync::Arc;
+
+use kit::Tenant;
+use kit::worker::{Call, Caller, Catalogue, CatalogueError, Pending, Refused, Reply, Worker};
+
+use crate::jobs::table::Limits;
+use crate::provider::{Provider, Scope};
+use arguments::{Arguments, Invalid};
+
+/// The sandbox as a worker, for one kind of caller.
+pub(crate) struct Tools {
+    provider: Provider,
+    catalogue: Catalogue,
+    limits: Limits,
+}
+
+/// Where the callers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Behind the edge, which names the tenant.
+    Edge,
+    /// At this machine; a tenant may have to be named.
+    Local,
+}
+
+/// What a tool's code returns: an answer for the model, good or bad.
+type Answer = Result<Reply, Trouble>;
+
+/// Why a tool did not do its work.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Invalid(Invalid),
+    Fault(crate::provider::Fault),
+    /// A tool's own words, for what only it can know.
+    Told(String),
+}
+
+impl Tools {
+    pub(crate) fn new(provider: Provider, audience: Audience, limits: Limits) -> Result<Arc<Self>, CatalogueError> {
+        let catalogue = catalogue::build(audience)?;
+        Ok(Arc::new(Self { provider, catalogue, limits }))
+    }
+
+    async fn answer(&self, mut call: Call) -> Result<Reply, Refused> {
+        let reference = match &call.caller {
+            Caller::Local => None,
+            Caller::Edge { reference, .. } => reference.clone(),
+        };
+        let scope = match call.caller {
+            Caller::Local => Scope::Local,
+            Caller::Edge { tenant: Some(tenant), .. } => Scope::Tenant(tenant),
+            // Only a request that bypasses the edge's own code has no tenant; it is nobody's.
+            Caller::Edge { tenant: None, .. } => {
+                return Err(Refused::InvalidArguments("the request names no tenant".to_owned()));
+            }
+        };
+        let arguments = Arguments::new(call.arguments);
+        let provider = &self.provider;
+        let answer = match call.tool.as_str() {
+            "open_session" => session::open(provider, &scope, &arguments).await,
+            "close_session" => session::close(provider, &scope, &arguments),
+            "exec" => exec::exec(provider, &scope, &arguments, call.progress.as_mut()).await,
+            "job_exec" => job::start(provider, &scope, &arguments).await,
+            "job_poll" => job::poll(provider, &scope, &arguments).await,
+            "job_cancel" => job::cancel(provider, &scope, &arguments),
+            // The original's names; models that know them may use them, and no list shows them.
+            "read_file" | "read" => file::read(provider, &scope, &arguments).await,
+            "write_file" | "write" => file::write(provider, &scope, arguments).await,
+            _ => return Err(Refused::UnknownTool(call.tool)),
+        };
+        Ok(answer.unwrap_or_else(|trouble| {
+            Reply::failure(fault::tell(&trouble, &call.tool, reference.as_deref(), &self.limits))
+        }))
+    }
+}
+
+impl Worker for Tools {
+    fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    fn call(&self, call: Call) -> Pending<'_, Result<Reply, Refused>> {
+        Box::pin(self.answer(call))
+    }
+}
+
+/// The tenant that a call is for when it may name one.
+async fn tenant(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Result<Tenant, Trouble> {
+    let named = arguments.optional_text("tenant")?;
+    match (scope, named) {
+        (Scope::Tenant(own), None) => Ok(own.clone()),
+        (Scope::Tenant(own), Some(named)) if own.as_str() == named => Ok(own.clone()),
+        (Scope::Tenant(_), Some(_)) => Err(Trouble::Told(FOREIGN_TENANT.to_owned())),
+        (Scope::Local, Some(named)) => Tenant::parse(named).map_err(|fault| Trouble::Told(fault.to_string())),
+        (Scope::Local, None) => provider.only_tenant().await?.ok_or_else(|| Trouble::Told(WHICH_TENANT.to_owned())),
+    }
+}
+
+impl From<Invalid> for Trouble {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<crate::provider::Fault> for Trouble {
+    fn from(fault: crate::provider::Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+const FOREIGN_TENANT: &str = "The tenant argument is not the tenant of your credential. Nothing was opened. Next: call \
+                              open_session without tenant.";
+const WHICH_TENANT: &str = "There is not exactly one tenant on this machine, so it must be named. Nothing was opened. \
+                            Next: call open_session with tenant; `playground user list` shows the names.";
+
+#[cfg(test)]
+mod tests;

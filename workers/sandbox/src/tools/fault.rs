@@ -1,0 +1,162 @@
+//! Every fault in the words of section B.8's form: what happened, what is known of the state, what to do next.
+//!
+//! What the log says is more: a model gets no path of this host and no chain of causes.
+
+use std::error::Error;
+
+use super::Trouble;
+use crate::backend::{BackendError, FileError};
+use crate::jobs::table::{Limits, Refusal, Standing};
+use crate::provider::{Fault, MOST_FILE_BYTES};
+
+pub(super) fn tell(trouble: &Trouble, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
+    match trouble {
+        Trouble::Told(text) => text.clone(),
+        Trouble::Invalid(invalid) => {
+            format!("{tool}: {invalid}. Nothing was done. Next: call {tool} again with it put right.")
+        }
+        Trouble::Fault(fault) => fault_text(fault, tool, reference, limits),
+    }
+}
+
+fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
+    match fault {
+        Fault::NoSession => "No open session of that id. It was closed, has expired after 60 minutes without use, or is \
+                             another tenant's. Your files are intact. Next: call open_session and use the id it returns."
+            .to_owned(),
+        Fault::NoJob => "No job of that id. It has expired an hour after its end, gave way to newer jobs after it was read \
+                         to its end, or the service was restarted, which ends all jobs. Next: check what it was to do, \
+                         and start it again if needed."
+            .to_owned(),
+        Fault::Refused(refusal) => refused(refusal, limits),
+        Fault::NoJobs => "This sandbox cannot run background jobs, because it cannot prove that a cancelled job has \
+                          stopped. Nothing was started. Next: use exec with timeout_ms up to 1800000 and without wait_ms."
+            .to_owned(),
+        Fault::Crowded => "Too many changes of this sandbox are waiting. Nothing was done. Next: try again in a few \
+                           seconds."
+            .to_owned(),
+        Fault::Backend(fault) => backend(fault, tool, reference),
+        Fault::Start(fault) => backend(fault, tool, reference),
+        Fault::File(fault) => file(fault, tool, reference),
+    }
+}
+
+fn refused(refusal: &Refusal, limits: &Limits) -> String {
+    match refusal {
+        Refusal::Closed => "The service is stopping. Nothing was started. Next: try again in a minute.".to_owned(),
+        Refusal::Leaving => "The operator is removing or stopping this sandbox. Nothing was started. Next: ask the \
+                             operator."
+            .to_owned(),
+        Refusal::TenantBusy { most, running } => format!(
+            "{} of {most} commands are running for this tenant ({}). Nothing was started. Next: wait with job_poll, or \
+             job_cancel one.",
+            running.len(),
+            named(running)
+        ),
+        Refusal::Busy { most } => format!(
+            "All {most} places for commands on this machine are taken. Nothing was started. Next: try again in a few \
+             seconds."
+        ),
+        Refusal::TenantUnread { most, unread } => format!(
+            "{} of {most} jobs of this tenant run or have output that was not read to its end ({}). Nothing was started. \
+             Next: job_poll them until terminal and has_more is false; then they give way.",
+            unread.len(),
+            named(unread)
+        ),
+        Refusal::Unread { .. } => format!(
+            "All {} places for jobs on this machine are taken by results that were not read yet. Nothing was started. \
+             Next: use exec without wait_ms, or try again later.",
+            limits.retained
+        ),
+    }
+}
+
+fn named(standing: &[Standing]) -> String {
+    standing.iter().map(|job| format!("{} {}", job.id, job.label)).collect::<Vec<_>>().join(", ")
+}
+
+fn backend(fault: &BackendError, tool: &str, reference: Option<&str>) -> String {
+    match fault {
+        BackendError::NotProvisioned(tenant) => format!(
+            "Tenant {tenant} has no sandbox. Nothing was done. Next: the operator makes one with `playground user create \
+             {tenant}`."
+        ),
+        BackendError::Held { .. } => {
+            "The sandbox is in use by another playground process on this machine. Nothing was \
+                                      done. Next: end that process, or use its server instead."
+                .to_owned()
+        }
+        BackendError::NoDirectory(directory) => format!(
+            "The directory {directory} does not exist or cannot be entered. The command was not run. Next: make it, or \
+             give another cwd."
+        ),
+        BackendError::SandboxEnded(_) => "The sandbox ended unexpectedly. What was running in it is gone; files are \
+                                          intact. Next: try once more, it is started again."
+            .to_owned(),
+        BackendError::ShuttingDown => {
+            "The service is stopping. Nothing was started. Next: try again in a minute.".to_owned()
+        }
+        BackendError::NotEnforceable(_) | BackendError::NoIsolation(_) | BackendError::Step { .. } => {
+            let what = format!("The sandbox could not be used: {fault}. {tool} was not carried out.");
+            log(fault, tool, reference);
+            operator(&what, reference)
+        }
+        BackendError::ControlLost(_) => {
+            log(fault, tool, reference);
+            operator(
+                "The service lost control over processes of a sandbox and is stopping. Files are intact.",
+                reference,
+            )
+        }
+    }
+}
+
+fn file(fault: &FileError, tool: &str, reference: Option<&str>) -> String {
+    let unchanged = if tool.starts_with("write") { "Nothing was written." } else { "Nothing was read." };
+    match fault {
+        FileError::NotFound(path) if tool.starts_with("write") => format!(
+            "{path}: no such file or directory. {unchanged} Next: make the directory with exec \"mkdir -p …\" and write \
+             again."
+        ),
+        FileError::NotFound(path) => format!(
+            "{path}: no such file or directory. {unchanged} Next: look with exec \"ls\"; a relative path starts at cwd, \
+             which is / by default."
+        ),
+        FileError::Denied(_) => format!("{fault}. {unchanged} Next: look at the owner and mode with exec \"ls -l\"."),
+        FileError::IsDirectory(path) => {
+            format!("{path} is a directory. {unchanged} Next: list it with exec \"ls -la\".")
+        }
+        FileError::NotRegular { .. } => format!("{fault}. {unchanged} Next: use exec, if you mean it."),
+        FileError::TooLarge { path, size, .. } => format!(
+            "{path} has {size} bytes; {tool} takes at most {MOST_FILE_BYTES} (3 MiB). {unchanged} Next: use exec with head, \
+             tail, sed or grep."
+        ),
+        FileError::NoSpace(_) => {
+            format!("{fault}. The file is as it was. Next: free room with exec \"du\" and \"rm\".")
+        }
+        FileError::Other { path, source } => {
+            format!("{path}: {source}. {unchanged} Next: look at it with exec \"ls -ld\".")
+        }
+        FileError::Backend(fault) => backend(fault, tool, reference),
+    }
+}
+
+fn operator(what: &str, reference: Option<&str>) -> String {
+    match reference {
+        Some(reference) => {
+            format!("{what} Next: try once more in a minute; if it stays so, tell the operator (ref {reference}).")
+        }
+        None => format!("{what} Next: try once more in a minute; if it stays so, look into the log."),
+    }
+}
+
+fn log(fault: &BackendError, tool: &str, reference: Option<&str>) {
+    let mut causes = fault.to_string();
+    let mut next = fault.source();
+    while let Some(cause) = next {
+        causes.push_str(": ");
+        causes.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    tracing::error!(tool, reference, %causes, "a sandbox could not be used");
+}

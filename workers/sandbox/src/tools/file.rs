@@ -1,0 +1,231 @@
+//! `read_file` and `write_file`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kit::worker::{Content, Reply};
+use serde_json::{Map, Value, json};
+
+use super::arguments::{Arguments, Invalid};
+use super::{Answer, Trouble, mime};
+use crate::backend::GuestPath;
+use crate::provider::{MOST_FILE_BYTES, Provider, Scope};
+
+pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
+    let session = arguments.text("session")?;
+    let path = path(arguments)?;
+    let (offset, limit) = (arguments.number("offset")?.unwrap_or(1), arguments.number("limit")?);
+    let content = provider.read_file(scope, session, &path).await?;
+    let kind = mime::of(&path.path, &content);
+    let mut meta = meta(&path, kind, content.len());
+    let uri = uri(&path.path);
+    let content = if kind.starts_with("image/") {
+        vec![Content::Image { base64: STANDARD.encode(content), mime: kind.to_owned() }]
+    } else {
+        match String::from_utf8(content) {
+            Ok(text) if mime::is_textual(kind) => {
+                let lines = Lines::of(&text, offset, limit);
+                meta.insert("lines".to_owned(), json!(lines.total));
+                let mut content = vec![Content::Text(lines.text.to_owned())];
+                // The notice is a block of its own, so that the text is the file's and nothing else.
+                if let Some(notice) = lines.notice() {
+                    meta.insert("next_offset".to_owned(), json!(lines.next));
+                    content.push(Content::Text(notice));
+                }
+                content
+            }
+            Ok(text) => vec![blob(STANDARD.encode(text), kind, uri)],
+            Err(binary) => vec![blob(STANDARD.encode(binary.into_bytes()), kind, uri)],
+        }
+    };
+    Ok(Reply { content, ..Reply::default() }.with_meta(meta))
+}
+
+pub(super) async fn write(provider: &Provider, scope: &Scope, mut arguments: Arguments) -> Answer {
+    let session = arguments.text("session")?.to_owned();
+    let path = path(&arguments)?;
+    let content = match (arguments.take_text("text")?, arguments.take_text("base64")?) {
+        (Some(text), None) => bounded(text.into_bytes(), &path)?,
+        (None, Some(base64)) => decoded(&base64, &path)?,
+        (None, None) => return Err(Trouble::Told(ONE_CONTENT.to_owned())),
+        (Some(_), Some(_)) => return Err(Trouble::Told(ONE_CONTENT.to_owned())),
+    };
+    let kind = mime::of(&path.path, &content);
+    let (meta, name) = (meta(&path, kind, content.len()), path.path.clone());
+    let written = provider.write_file(scope, &session, path, content).await?;
+    let text = format!("wrote {} bytes to {name} ({kind})", written.bytes);
+    let structured = json!({ "path": name, "bytes": written.bytes, "mime": kind });
+    Ok(Reply::text(text).with_structured(structured).with_meta(meta))
+}
+
+fn path(arguments: &Arguments) -> Result<GuestPath, Invalid> {
+    let path = arguments.optional_path("path")?.ok_or(Invalid::Missing("path"))?;
+    if path.is_empty() {
+        return Err(Invalid::Wrong { name: "path", what: "a path that is not empty" });
+    }
+    let cwd = arguments.optional_path("cwd")?.unwrap_or("/");
+    Ok(GuestPath { cwd: cwd.to_owned(), path: path.to_owned() })
+}
+
+fn bounded(content: Vec<u8>, path: &GuestPath) -> Result<Vec<u8>, Trouble> {
+    if u64::try_from(content.len()).is_ok_and(|length| length <= MOST_FILE_BYTES) {
+        Ok(content)
+    } else {
+        Err(Trouble::Told(too_large(&path.path)))
+    }
+}
+
+fn decoded(base64: &str, path: &GuestPath) -> Result<Vec<u8>, Trouble> {
+    // Four characters for three bytes: what is longer is refused before it is decoded.
+    let longest = MOST_FILE_BYTES.div_ceil(3) * 4;
+    if u64::try_from(base64.len()).unwrap_or(u64::MAX) > longest {
+        return Err(Trouble::Told(too_large(&path.path)));
+    }
+    let content = STANDARD.decode(base64).map_err(|fault| {
+        Trouble::Told(format!(
+            "`base64` is not standard base64 with padding: {fault}. Nothing was written. Next: encode it again."
+        ))
+    })?;
+    bounded(content, path)
+}
+
+fn too_large(path: &str) -> String {
+    format!(
+        "The content for {path} is more than {MOST_FILE_BYTES} bytes (3 MiB). Nothing was written. Next: write it in parts \
+         and put them together with exec \"cat\"."
+    )
+}
+
+fn blob(base64: String, kind: &str, uri: String) -> Content {
+    Content::Blob { base64, mime: kind.to_owned(), uri }
+}
+
+fn meta(path: &GuestPath, kind: &str, size: usize) -> Map<String, Value> {
+    let meta = json!({ "path": path.path, "mimeType": kind, "size": size, "uri": uri(&path.path) });
+    meta.as_object().cloned().unwrap_or_default()
+}
+
+/// The original's form: all but letters, digits, `-`, `_`, `~` and `/` is escaped.
+fn uri(path: &str) -> String {
+    let (root, path) = match path.strip_prefix('/') {
+        Some(rest) => ("absolute", rest),
+        None => ("relative", path),
+    };
+    let escaped: String = path
+        .bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("sandbox:///{root}/{escaped}")
+}
+
+/// Whole lines of a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Lines<'a> {
+    text: &'a str,
+    first: u64,
+    /// The line after the last one shown.
+    next: u64,
+    total: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// Lines from `offset`, at most `limit`; without a limit, at most so many lines and bytes as a model should get at once.
+    fn of(text: &'a str, offset: u64, limit: Option<u64>) -> Self {
+        let (most_lines, most_bytes) = match limit {
+            Some(limit) => (limit.max(1), usize::MAX),
+            None => (DEFAULT_LINES, DEFAULT_BYTES),
+        };
+        let first = offset.max(1);
+        let (mut begin, mut end, mut next, mut total) = (text.len(), text.len(), first, 0_u64);
+        let (mut place, mut full) = (0, false);
+        for line in text.split_inclusive('\n') {
+            total += 1;
+            if total == first {
+                (begin, end) = (place, place);
+            }
+            place += line.len();
+            if total >= first && !full {
+                // One line is always shown, however long it is: else there would be no way past it.
+                full = total - first >= most_lines || (place - begin > most_bytes && total > first);
+                if !full {
+                    (end, next) = (place, total + 1);
+                }
+            }
+        }
+        Self { text: text.get(begin..end).unwrap_or_default(), first, next, total }
+    }
+
+    fn notice(&self) -> Option<String> {
+        if self.total > 0 && self.first > self.total {
+            return Some(format!("[The file has {} lines; line {} is past its end.]", self.total, self.first));
+        }
+        (self.next <= self.total)
+            .then(|| format!("[Lines {}-{} of {}. Next: offset {}.]", self.first, self.next - 1, self.total, self.next))
+    }
+}
+
+const DEFAULT_LINES: u64 = 2000;
+const DEFAULT_BYTES: usize = 45_000;
+const ONE_CONTENT: &str =
+    "write_file takes exactly one of `text` and `base64`. Nothing was written. Next: give one of them.";
+
+#[cfg(test)]
+mod tests {
+    use super::{DEFAULT_BYTES, Lines, decoded, uri};
+    use crate::backend::GuestPath;
+
+    fn check(text: &str, offset: u64, limit: Option<u64>, expected: &str, notice: Option<&str>) {
+        let lines = Lines::of(text, offset, limit);
+        assert_eq!(lines.text, expected);
+        assert_eq!(lines.notice().as_deref(), notice);
+    }
+
+    #[test]
+    fn lines_are_whole_and_what_is_left_is_said() {
+        check("", 1, None, "", None);
+        check("a", 1, None, "a", None);
+        check("a\nb\n", 1, None, "a\nb\n", None);
+        check("a\nb\nc", 1, Some(2), "a\nb\n", Some("[Lines 1-2 of 3. Next: offset 3.]"));
+        check("a\nb\nc", 3, Some(2), "c", None);
+        check("a\nb\nc", 2, Some(1), "b\n", Some("[Lines 2-2 of 3. Next: offset 3.]"));
+        check("a\nb\nc", 4, None, "", Some("[The file has 3 lines; line 4 is past its end.]"));
+    }
+
+    #[test]
+    fn without_a_limit_two_thousand_lines_are_shown() {
+        let text = "x\n".repeat(2001);
+        check(&text, 1, None, &"x\n".repeat(2000), Some("[Lines 1-2000 of 2001. Next: offset 2001.]"));
+        check(&text, 2, None, &"x\n".repeat(2000), None);
+        check(&text, 1, Some(5000), &text, None);
+    }
+
+    #[test]
+    fn without_a_limit_a_line_that_passes_the_bytes_waits_for_the_next_page() {
+        let long = "x".repeat(DEFAULT_BYTES - 1) + "\n";
+        check(&long, 1, None, &long, None);
+        check(&(long.clone() + "y"), 1, None, &long, Some("[Lines 1-1 of 2. Next: offset 2.]"));
+        let longer = "x".repeat(DEFAULT_BYTES + 10);
+        check(&longer, 1, None, &longer, None);
+    }
+
+    #[test]
+    fn base64_is_bounded_by_what_it_stands_for() {
+        use base64::Engine;
+        use base64::engine::general_purpose::STANDARD;
+        let path = GuestPath { cwd: "/".to_owned(), path: "x".to_owned() };
+        for (length, taken) in [(3 << 20, true), ((3 << 20) + 1, false), ((3 << 20) + 3, false)] {
+            assert_eq!(decoded(&STANDARD.encode(vec![0; length]), &path).is_ok(), taken, "{length}");
+        }
+        for bad in ["a", "a===", "YQ", "YQ==\n", "-_==", "Y Q="] {
+            assert!(decoded(bad, &path).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_uri_escapes_as_the_original_does() {
+        assert_eq!(uri("/home/a b.txt"), "sandbox:///absolute/home/a%20b%2Etxt");
+        assert_eq!(uri("ß"), "sandbox:///relative/%C3%9F");
+    }
+}

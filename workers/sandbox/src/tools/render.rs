@@ -1,0 +1,189 @@
+//! A command's result as text that reads well alone, with the numbers beside it for machines.
+
+use kit::worker::Reply;
+use serde_json::{Map, Value, json};
+
+use crate::jobs::driver::Finished;
+use crate::jobs::output::{Extract, Page, Stream};
+use crate::jobs::table::Outcome;
+
+/// How a command ended, in the words of results.
+pub(super) struct Verdict {
+    pub(super) kind: &'static str,
+    pub(super) code: Option<i32>,
+    pub(super) note: Option<String>,
+    /// The command was not seen to an end of its own making or ours.
+    pub(super) failed: bool,
+}
+
+impl Verdict {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        let verdict = |kind, code, note: Option<String>| Self { kind, code, note, failed: false };
+        match outcome {
+            Outcome::Exited(code) => verdict("exited", Some(*code), None),
+            Outcome::Signalled(signal) => {
+                // As a shell reports it.
+                verdict("exited", Some(128 + signal), Some(format!("It was ended by signal {signal}.")))
+            }
+            Outcome::OutOfMemory => {
+                verdict("exited", Some(137), Some("It was ended because the sandbox's memory was used up.".to_owned()))
+            }
+            Outcome::Cancelled => {
+                verdict("cancelled", None, Some("It was cancelled. Everything it started was stopped too.".to_owned()))
+            }
+            Outcome::TimedOut(after) => verdict(
+                "timed_out",
+                Some(124),
+                Some(format!(
+                    "Stopped after {} ms (timeout_ms). Everything it started was stopped too. Next: run it with \
+                     job_exec, or a larger timeout_ms (at most 1800000).",
+                    after.as_millis()
+                )),
+            ),
+            Outcome::NotStarted(fault) => {
+                Self { failed: true, ..verdict("failed", None, Some(format!("It was not started: {fault}."))) }
+            }
+            Outcome::SandboxEnded => Self {
+                failed: true,
+                ..verdict("failed", None, Some(
+                    "The sandbox was stopped under it. What it had done so far is done; files are intact. Next: check \
+                     the state, then run it again."
+                        .to_owned(),
+                ))
+            },
+            Outcome::Lost(_) => Self {
+                failed: true,
+                ..verdict("failed", None, Some(
+                    "The service lost control over it and is stopping. It may still run. Next: tell the operator."
+                        .to_owned(),
+                ))
+            },
+        }
+    }
+}
+
+/// The answer to an `exec` that has ended.
+pub(super) fn finished(finished: &Finished) -> Reply {
+    let verdict = Verdict::of(&finished.outcome);
+    let mut text = extract(&finished.stdout);
+    if finished.stderr.total > 0 {
+        line(&mut text, "[stderr]");
+        text.push('\n');
+        text.push_str(&extract(&finished.stderr));
+    }
+    if let Some(note) = &verdict.note {
+        line(&mut text, &format!("[error] {note}"));
+    }
+    line(&mut text, &format!("[exit {}]", verdict.code.unwrap_or(-1)));
+    let meta = json!({
+        "exit_code": verdict.code,
+        "kind": verdict.kind,
+        "duration_ms": u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
+        "stdout_bytes": finished.stdout.total,
+        "stderr_bytes": finished.stderr.total,
+        "cut_bytes": finished.stdout.cut + finished.stderr.cut,
+    });
+    let reply = if verdict.failed { Reply::failure(text) } else { Reply::text(text) };
+    reply.with_meta(meta.as_object().cloned().unwrap_or_else(Map::<String, Value>::new))
+}
+
+/// A page of a running command's output, stderr marked.
+pub(super) fn page(page: &Page) -> String {
+    let mut text = String::new();
+    for chunk in &page.chunks {
+        if chunk.stream == Stream::Stderr {
+            line(&mut text, "[stderr]");
+            text.push('\n');
+        }
+        text.push_str(&String::from_utf8_lossy(&chunk.bytes));
+    }
+    text
+}
+
+/// Adds a line that begins at a line's beginning.
+pub(super) fn line(text: &mut String, added: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(added);
+}
+
+pub(super) fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    }
+}
+
+fn extract(extract: &Extract) -> String {
+    let mut text = String::from_utf8_lossy(&extract.head).into_owned();
+    if extract.cut > 0 {
+        line(
+            &mut text,
+            &format!(
+                "[… {} bytes cut here. Next: run it again with its output in a file, or filter it with head, tail or grep \
+                 …]\n",
+                extract.cut
+            ),
+        );
+        text.push_str(&String::from_utf8_lossy(&extract.tail));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kit::worker::Content;
+
+    use super::{Finished, Outcome, finished};
+    use crate::jobs::output::Extract;
+
+    fn whole(text: &str) -> Extract {
+        Extract { total: text.len() as u64, head: text.as_bytes().to_vec(), cut: 0, tail: Vec::new() }
+    }
+
+    fn check(stdout: Extract, stderr: &str, outcome: Outcome, expected: &str) {
+        let reply = finished(&Finished { outcome, stdout, stderr: whole(stderr), took: Duration::ZERO });
+        let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_result_is_output_then_errors_then_the_exit_code() {
+        check(whole(""), "", Outcome::Exited(0), "[exit 0]");
+        check(whole("hi"), "", Outcome::Exited(0), "hi\n[exit 0]");
+        check(whole("hi\n"), "", Outcome::Exited(1), "hi\n[exit 1]");
+        check(whole("hi\n"), "no\n", Outcome::Exited(2), "hi\n[stderr]\nno\n[exit 2]");
+        check(whole("hi"), "no", Outcome::Exited(2), "hi\n[stderr]\nno\n[exit 2]");
+        check(whole(""), "", Outcome::Signalled(9), "[error] It was ended by signal 9.\n[exit 137]");
+        check(
+            whole(""),
+            "",
+            Outcome::Cancelled,
+            "[error] It was cancelled. Everything it started was stopped too.\n[exit -1]",
+        );
+    }
+
+    #[test]
+    fn what_was_cut_is_said_where_it_was_cut() {
+        let cut = Extract { total: 10, head: b"ab".to_vec(), cut: 6, tail: b"yz".to_vec() };
+        let marker = "[… 6 bytes cut here. Next: run it again with its output in a file, or filter it with head, tail or \
+                      grep …]";
+        check(cut, "", Outcome::Exited(0), &format!("ab\n{marker}\nyz\n[exit 0]"));
+    }
+
+    #[test]
+    fn a_timeout_says_what_to_do() {
+        let reply = finished(&Finished {
+            outcome: Outcome::TimedOut(Duration::from_millis(50)),
+            stdout: whole(""),
+            stderr: whole(""),
+            took: Duration::ZERO,
+        });
+        let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
+        assert!(text.contains("after 50 ms") && text.ends_with("[exit 124]"), "{text}");
+        assert!(!reply.failed);
+    }
+}
