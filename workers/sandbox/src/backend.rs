@@ -3,10 +3,10 @@
 //! A backend knows tenants and commands, and neither JSON, handles nor job ids. It promises that what it says died is
 //! dead: [`Command::kill`] returns only with the kernel's word for it.
 
-#[cfg(target_os = "linux")]
-pub mod linux;
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(target_os = "linux")]
+pub mod linux;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -5,10 +5,10 @@
 //! syscalls). [`Sandbox`] is the front door: it makes and destroys tenants for the operator and serves their tools.
 
 pub mod backend;
-mod sys;
 mod jobs;
 mod provider;
 mod random;
+mod sys;
 mod tools;
 
 use std::future::Future;
@@ -18,11 +18,17 @@ use std::sync::Arc;
 use kit::Tenant;
 
 use backend::{Assurances, Backend, BackendError, ControlLost, NoIsolation, Pile, Provisioned};
+use provider::{Names, Provider};
+use tools::{Audience, Tools};
+
+pub use jobs::output::Room;
+pub use jobs::table::Limits as JobLimits;
 
 /// What the worker is started with.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub backend: backend::Config,
+    pub jobs: JobLimits,
 }
 
 impl Config {
@@ -31,14 +37,16 @@ impl Config {
     /// `program` with `init_arguments` becomes a tenant's first process, by calling [`init_main`].
     #[must_use]
     pub fn new(state: PathBuf, program: PathBuf, init_arguments: Vec<String>) -> Self {
-        Self { backend: backend::Config { state, program, init_arguments, limits: backend::Limits::default() } }
+        let limits = backend::Limits::default();
+        Self { backend: backend::Config { state, program, init_arguments, limits }, jobs: JobLimits::default() }
     }
 }
 
 /// Every tenant's sandbox on this machine; clones are the same.
 #[derive(Clone)]
 pub struct Sandbox {
-    backend: Arc<dyn Backend>,
+    provider: Provider,
+    jobs: JobLimits,
 }
 
 /// One tenant, as an operator's list shows it.
@@ -80,7 +88,16 @@ impl Sandbox {
     /// # Errors
     /// When tenants cannot be isolated here, or the worker's folder cannot be used.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
-        Ok(Self { backend: choose(config.backend).await? })
+        let folder = config.backend.state.clone();
+        let backend = choose(config.backend).await?;
+        let names = tokio::task::spawn_blocking(move || Names::open(&folder))
+            .await
+            .unwrap_or_else(|fault| Err(std::io::Error::other(fault)))
+            .map_err(|source| {
+                let step = "read or make the key of session ids".to_owned();
+                OpenError::Backend(BackendError::Step { step, source })
+            })?;
+        Ok(Self { provider: Provider::new(backend, names, config.jobs.clone()), jobs: config.jobs })
     }
 
     /// Makes a tenant's sandbox, or completes one that is half made. Idempotent.
@@ -88,7 +105,7 @@ impl Sandbox {
     /// # Errors
     /// When a step fails; what it had made is undone.
     pub async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, BackendError> {
-        self.backend.provision(tenant, &backend::Provision { pile }).await
+        self.provider.create(tenant, pile).await
     }
 
     /// Ends a tenant's processes and removes its files; the pile stays unless `delete_pile`.
@@ -96,7 +113,7 @@ impl Sandbox {
     /// # Errors
     /// When the tenant has no sandbox, or a step fails.
     pub async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
-        self.backend.destroy(tenant, delete_pile).await
+        self.provider.destroy(tenant, delete_pile).await
     }
 
     /// Every tenant that has a sandbox, sorted.
@@ -104,17 +121,18 @@ impl Sandbox {
     /// # Errors
     /// When the worker's folder cannot be read.
     pub async fn list(&self) -> Result<Vec<TenantStatus>, BackendError> {
-        let tenants = self.backend.tenants().await?;
-        Ok(tenants
-            .into_iter()
-            .map(|tenant| TenantStatus { live: self.backend.is_live(&tenant), tenant, handles: 0, active_jobs: 0 })
-            .collect())
+        let backend = self.provider.backend();
+        let status = |tenant| {
+            let (handles, active_jobs) = self.provider.usage(&tenant);
+            TenantStatus { live: backend.is_live(&tenant), tenant, handles, active_jobs }
+        };
+        Ok(backend.tenants().await?.into_iter().map(status).collect())
     }
 
     /// What the backend can prove on this host.
     #[must_use]
     pub fn assurances(&self) -> &Assurances {
-        self.backend.assurances()
+        self.provider.backend().assurances()
     }
 
     /// Serves the tools to the edge, on behalf of the tenants that it names, until `stop` resolves.
@@ -128,13 +146,15 @@ impl Sandbox {
         secret: kit::Secret,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let _ = (listener, secret);
-        stop.await;
-        Ok(())
+        let tools = self.tools(Audience::Edge)?;
+        tokio::select! {
+            served = kit::http::serve(listener, secret, tools, kit::http::Limits::default(), stop) => Ok(served?),
+            lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
+        }
     }
 
     /// Serves one tenant's tools to the person at the other end of standard input and output, until the input ends or
-    /// `stop` resolves. The caller has made the tenant.
+    /// `stop` resolves. The caller has made the tenant; `open_session` may name another one of this machine.
     ///
     /// Where standard input is not a pipe, a read of it cannot be interrupted: after `stop` the caller must not wait for
     /// the runtime's blocking threads.
@@ -142,9 +162,11 @@ impl Sandbox {
     /// # Errors
     /// When control over a tenant's processes is lost.
     pub async fn serve_stdio(&self, tenant: &Tenant, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let _ = tenant;
-        stop.await;
-        Ok(())
+        let tools = self.tools(Audience::Local(tenant.clone()))?;
+        tokio::select! {
+            () = kit::stdio::serve(tools, stop) => Ok(()),
+            lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
+        }
     }
 
     /// Ends every job and every tenant's processes, with proof. Nothing is started afterwards.
@@ -152,7 +174,11 @@ impl Sandbox {
     /// # Errors
     /// When a death cannot be proven.
     pub async fn shutdown(&self) -> Result<(), BackendError> {
-        self.backend.shutdown().await
+        self.provider.shutdown().await
+    }
+
+    fn tools(&self, audience: Audience) -> Result<Arc<Tools>, std::io::Error> {
+        Tools::new(self.provider.clone(), audience, self.jobs.clone()).map_err(std::io::Error::other)
     }
 }
 

@@ -60,8 +60,6 @@ pub(crate) enum Fault {
     Refused(Refusal),
     #[error("background jobs are not supported")]
     NoJobs,
-    #[error("too many changes of one sandbox at once")]
-    Crowded,
     #[error(transparent)]
     Backend(#[from] BackendError),
     #[error(transparent)]
@@ -89,13 +87,13 @@ impl Provider {
     }
 
     /// Makes a tenant's sandbox, or completes it.
-    pub(crate) async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, Fault> {
+    pub(crate) async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
         self.in_turn(tenant, async move { this.0.backend.provision(&owner, &Provision { pile }).await }).await
     }
 
     /// Ends a tenant's jobs and handles, then removes its sandbox.
-    pub(crate) async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), Fault> {
+    pub(crate) async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
         let work = async move {
             this.0.jobs.halt(&owner).await;
@@ -105,13 +103,6 @@ impl Provider {
             removed
         };
         self.in_turn(tenant, work).await
-    }
-
-    /// The one tenant that a local caller can mean without naming it.
-    pub(crate) async fn only_tenant(&self) -> Result<Option<Tenant>, Fault> {
-        let mut tenants = self.0.backend.tenants().await?;
-        let last = tenants.pop();
-        Ok(last.filter(|_| tenants.is_empty()))
     }
 
     /// Opens one more handle on a tenant's sandbox, starting it if needed.
@@ -189,7 +180,7 @@ impl Provider {
     pub(crate) async fn read_file(&self, scope: &Scope, session: &str, path: &GuestPath) -> Result<Vec<u8>, Fault> {
         let tenant = self.tenant_of(scope, session)?;
         let _place = self.0.jobs.occupy(&tenant, &format!("read_file {}", path.path)).map_err(Fault::Refused)?;
-        self.watch(self.0.backend.read_file(&tenant, path, MOST_FILE_BYTES).await.map_err(Fault::File))
+        self.heed_file(self.0.backend.read_file(&tenant, path, MOST_FILE_BYTES).await)
     }
 
     /// Writes a whole file. The write is finished even if the caller goes away: half a file would be worse.
@@ -207,8 +198,8 @@ impl Provider {
             let _place = place;
             backend.write_file(&tenant, &path, content).await
         };
-        let written = self.0.turns.detached(work).await.ok_or(Fault::Crowded)?;
-        self.watch(written.map_err(Fault::File))
+        let written = self.0.turns.detached(work).await.ok_or(BackendError::ShuttingDown)?;
+        self.heed_file(written)
     }
 
     /// One page of a job of the caller's.
@@ -240,9 +231,9 @@ impl Provider {
     }
 
     /// Ends every job and every tenant's processes.
-    pub(crate) async fn shutdown(&self) -> Result<(), Fault> {
+    pub(crate) async fn shutdown(&self) -> Result<(), BackendError> {
         self.0.jobs.close().await;
-        let ended = self.watch(self.0.backend.shutdown().await.map_err(Fault::Backend));
+        let ended = self.heed(self.0.backend.shutdown().await);
         self.0.jobs.drained().await;
         self.0.turns.drained().await;
         ended
@@ -261,21 +252,27 @@ impl Provider {
         &self,
         tenant: &Tenant,
         work: impl Future<Output = Result<T, BackendError>> + Send + 'static,
-    ) -> Result<T, Fault> {
-        let done = self.0.turns.take(tenant, work).await.ok_or(Fault::Crowded)?;
-        self.watch(done.map_err(Fault::Backend))
+    ) -> Result<T, BackendError> {
+        let done = self.0.turns.take(tenant, work).await.ok_or_else(|| BackendError::Step {
+            step: format!("wait for the other changes of {tenant}"),
+            source: std::io::ErrorKind::ResourceBusy.into(),
+        })?;
+        self.heed(done)
     }
 
     /// Closes admission when what came back is a loss of control.
-    fn watch<T>(&self, outcome: Result<T, Fault>) -> Result<T, Fault> {
-        if let Err(
-            Fault::Backend(BackendError::ControlLost(lost))
-            | Fault::File(FileError::Backend(BackendError::ControlLost(lost))),
-        ) = &outcome
-        {
+    fn heed<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+        if let Err(BackendError::ControlLost(lost)) = &outcome {
             self.0.jobs.lose(lost.clone());
         }
         outcome
+    }
+
+    fn heed_file<T>(&self, outcome: Result<T, FileError>) -> Result<T, Fault> {
+        match outcome {
+            Err(FileError::Backend(fault)) => Ok(self.heed(Err(fault))?),
+            outcome => Ok(outcome?),
+        }
     }
 
     fn handles(&self) -> MutexGuard<'_, HashMap<Tenant, Handles>> {

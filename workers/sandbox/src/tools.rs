@@ -24,15 +24,16 @@ pub(crate) struct Tools {
     provider: Provider,
     catalogue: Catalogue,
     limits: Limits,
+    audience: Audience,
 }
 
 /// Where the callers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// Behind the edge, which names the tenant.
     Edge,
-    /// At this machine; a tenant may have to be named.
-    Local,
+    /// At this machine, where any tenant may be named; this one is meant when none is.
+    Local(Tenant),
 }
 
 /// What a tool's code returns: an answer for the model, good or bad.
@@ -49,8 +50,8 @@ pub(crate) enum Trouble {
 
 impl Tools {
     pub(crate) fn new(provider: Provider, audience: Audience, limits: Limits) -> Result<Arc<Self>, CatalogueError> {
-        let catalogue = catalogue::build(audience)?;
-        Ok(Arc::new(Self { provider, catalogue, limits }))
+        let catalogue = catalogue::build(&audience)?;
+        Ok(Arc::new(Self { provider, catalogue, limits, audience }))
     }
 
     async fn answer(&self, mut call: Call) -> Result<Reply, Refused> {
@@ -69,7 +70,10 @@ impl Tools {
         let arguments = Arguments::new(call.arguments);
         let provider = &self.provider;
         let answer = match call.tool.as_str() {
-            "open_session" => session::open(provider, &scope, &arguments).await,
+            "open_session" => match self.tenant(&scope, &arguments) {
+                Ok(tenant) => session::open(provider, &tenant).await,
+                Err(trouble) => Err(trouble),
+            },
             "close_session" => session::close(provider, &scope, &arguments),
             "exec" => exec::exec(provider, &scope, &arguments, call.progress.as_mut()).await,
             "job_exec" => job::start(provider, &scope, &arguments).await,
@@ -84,6 +88,22 @@ impl Tools {
             Reply::failure(fault::tell(&trouble, &call.tool, reference.as_deref(), &self.limits))
         }))
     }
+
+    /// Whose sandbox is to be opened.
+    fn tenant(&self, scope: &Scope, arguments: &Arguments) -> Result<Tenant, Trouble> {
+        let named = arguments.optional_text("tenant")?;
+        match (scope, &self.audience, named) {
+            (Scope::Tenant(own), _, None) => Ok(own.clone()),
+            (Scope::Tenant(own), _, Some(named)) if own.as_str() == named => Ok(own.clone()),
+            (Scope::Tenant(_), _, Some(_)) | (Scope::Local, Audience::Edge, _) => {
+                Err(Trouble::Told(FOREIGN_TENANT.to_owned()))
+            }
+            (Scope::Local, Audience::Local(_), Some(named)) => {
+                Tenant::parse(named).map_err(|fault| Trouble::Told(format!("{fault}. Nothing was opened.")))
+            }
+            (Scope::Local, Audience::Local(own), None) => Ok(own.clone()),
+        }
+    }
 }
 
 impl Worker for Tools {
@@ -93,18 +113,6 @@ impl Worker for Tools {
 
     fn call(&self, call: Call) -> Pending<'_, Result<Reply, Refused>> {
         Box::pin(self.answer(call))
-    }
-}
-
-/// The tenant that a call is for when it may name one.
-async fn tenant(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Result<Tenant, Trouble> {
-    let named = arguments.optional_text("tenant")?;
-    match (scope, named) {
-        (Scope::Tenant(own), None) => Ok(own.clone()),
-        (Scope::Tenant(own), Some(named)) if own.as_str() == named => Ok(own.clone()),
-        (Scope::Tenant(_), Some(_)) => Err(Trouble::Told(FOREIGN_TENANT.to_owned())),
-        (Scope::Local, Some(named)) => Tenant::parse(named).map_err(|fault| Trouble::Told(fault.to_string())),
-        (Scope::Local, None) => provider.only_tenant().await?.ok_or_else(|| Trouble::Told(WHICH_TENANT.to_owned())),
     }
 }
 
@@ -122,8 +130,6 @@ impl From<crate::provider::Fault> for Trouble {
 
 const FOREIGN_TENANT: &str = "The tenant argument is not the tenant of your credential. Nothing was opened. Next: call \
                               open_session without tenant.";
-const WHICH_TENANT: &str = "There is not exactly one tenant on this machine, so it must be named. Nothing was opened. \
-                            Next: call open_session with tenant; `playground user list` shows the names.";
 
 #[cfg(test)]
 mod tests;

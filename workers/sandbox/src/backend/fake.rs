@@ -27,7 +27,6 @@ enum Expected {
     Write(Tenant, String, Vec<u8>),
     Provision(Tenant),
     Destroy(Tenant),
-    Tenants(Vec<Tenant>),
     Shutdown,
 }
 
@@ -92,10 +91,6 @@ impl Fake {
         self.expect(Expected::Destroy(tenant.clone()));
     }
 
-    pub(crate) fn expect_tenants(&self, tenants: &[Tenant]) {
-        self.expect(Expected::Tenants(tenants.to_vec()));
-    }
-
     pub(crate) fn expect_shutdown(&self) {
         self.expect(Expected::Shutdown);
     }
@@ -153,12 +148,7 @@ impl Backend for Fake {
     }
 
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {
-        Box::pin(async move {
-            match self.next() {
-                Some(Expected::Tenants(tenants)) => Ok(tenants),
-                _ => Err(self.refuse("tenants".to_owned())),
-            }
-        })
+        Box::pin(async move { Err(self.refuse("tenants".to_owned())) })
     }
 
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {

@@ -215,8 +215,8 @@ impl Jobs {
         let started = match self.0.backend.start(tenant, submission.command).await {
             Ok(started) => started,
             Err(BackendError::ControlLost(lost)) => {
-                self.lose(lost.clone());
-                return Outcome::Lost(lost);
+                self.lose(lost);
+                return Outcome::Lost;
             }
             Err(fault) => return Outcome::NotStarted(Arc::new(fault)),
         };
@@ -243,8 +243,8 @@ impl Jobs {
         match stop {
             Outcome::Cancelled | Outcome::TimedOut(_) => {
                 if let Err(lost) = command.kill().await {
-                    self.lose(lost.clone());
-                    return Outcome::Lost(lost);
+                    self.lose(lost);
+                    return Outcome::Lost;
                 }
                 self.gather(id, &mut pipes, AFTER_KILL).await;
             }
@@ -253,7 +253,7 @@ impl Jobs {
             | Outcome::OutOfMemory
             | Outcome::SandboxEnded
             | Outcome::NotStarted(_)
-            | Outcome::Lost(_) => {
+            | Outcome::Lost => {
                 self.gather(id, &mut pipes, silence(&*command)).await;
                 self.discard(pipes);
             }
@@ -333,10 +333,6 @@ pub(crate) struct Finished {
 }
 
 impl Attached {
-    pub(crate) fn id(&self) -> JobId {
-        self.id
-    }
-
     /// Waits until the command runs.
     pub(crate) async fn started(&self) -> Result<(), Arc<BackendError>> {
         if let Some(mut news) = self.jobs.news(self.id) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use kit::Tenant;
 
 use super::output::{Output, Page, Room};
-use crate::backend::{BackendError, ControlLost};
+use crate::backend::BackendError;
 
 /// How many jobs there may be. The numbers are the original's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,8 @@ pub(crate) enum Outcome {
     NotStarted(Arc<BackendError>),
     /// The tenant's sandbox ended under the job.
     SandboxEnded,
-    Lost(ControlLost),
+    /// No proof of its death could be had.
+    Lost,
 }
 
 /// A job that stands in the way of one more: its id, and the beginning of its command.

@@ -7,7 +7,7 @@ use super::{Fault, Names, Provider, Scope};
 use crate::backend::fake::Fake;
 use crate::backend::{BackendError, CommandSpec, Exit, GuestPath, Killed, Pile, Shell};
 use crate::jobs::driver::Submission;
-use crate::jobs::table::{Kept, Limits};
+use crate::jobs::table::{Kept, Limits, Refusal};
 
 fn tenant(name: &str) -> Tenant {
     Tenant::parse(name).unwrap()
@@ -117,11 +117,17 @@ async fn destroying_ends_jobs_and_handles_first() {
 }
 
 #[tokio::test]
-async fn one_tenant_need_not_be_named_and_two_must() {
+async fn shutting_down_ends_jobs_then_sandboxes_and_admits_nothing() {
     let fake = Fake::new();
     let provider = provider(&fake, &Names::for_test());
-    for (tenants, only) in [(vec![], None), (vec!["a"], Some("a")), (vec!["a", "b"], None)] {
-        fake.expect_tenants(&tenants.iter().map(|name| tenant(name)).collect::<Vec<_>>());
-        assert_eq!(provider.only_tenant().await.unwrap(), only.map(tenant));
-    }
+    let session = open(&fake, &provider, "a").await;
+    let script = fake.expect_start(&tenant("a"), "it");
+    script.proof.send_replace(Some(Ok(Killed::Command)));
+    provider.start(&scope("a"), &session, submission(Kept::Retained)).await.unwrap().release();
+    drop((script.stdout, script.stderr));
+    fake.expect_shutdown();
+    provider.shutdown().await.unwrap();
+    assert!(*script.killed.borrow());
+    let refused = provider.start(&scope("a"), &session, submission(Kept::Hidden)).await.err();
+    assert!(matches!(refused, Some(Fault::Refused(Refusal::Closed))));
 }

@@ -14,12 +14,12 @@ struct File {
     tools: Value,
 }
 
-pub(super) fn build(audience: Audience) -> Result<Catalogue, CatalogueError> {
+pub(super) fn build(audience: &Audience) -> Result<Catalogue, CatalogueError> {
     let mut file: File = serde_json::from_str(include_str!("catalogue.json"))?;
-    if audience == Audience::Local
+    if let Audience::Local(own) = audience
         && let Some(properties) = file.tools.pointer_mut("/0/inputSchema/properties").and_then(Value::as_object_mut)
     {
-        let what = "Whose sandbox to open. May be left out if there is only one.";
+        let what = format!("Whose sandbox to open. Default: {own}.");
         properties.insert("tenant".to_owned(), json!({ "type": "string", "description": what }));
     }
     let instructions = file.instructions.replace("{os}", operating_system());
@@ -42,12 +42,13 @@ const FRESH: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
+    use kit::Tenant;
     use serde_json::Value;
 
     use super::{Audience, build};
 
     fn tools(audience: Audience) -> Value {
-        build(audience).unwrap().as_json().unwrap()
+        build(&audience).unwrap().as_json().unwrap()
     }
 
     #[test]
@@ -68,7 +69,7 @@ mod tests {
             assert!(tool["description"].as_str().unwrap().len() <= 1024, "{}", tool["name"]);
             assert!(tool["annotations"]["title"].is_string() && tool["title"].is_string(), "{}", tool["name"]);
         }
-        let catalogue = build(Audience::Edge).unwrap();
+        let catalogue = build(&Audience::Edge).unwrap();
         assert!((400..=700).contains(&catalogue.instructions().unwrap().len()));
     }
 
@@ -76,6 +77,6 @@ mod tests {
     fn a_tenant_is_offered_at_this_machine_alone() {
         let property = "/0/inputSchema/properties/tenant";
         assert!(tools(Audience::Edge).pointer(property).is_none());
-        assert!(tools(Audience::Local).pointer(property).is_some());
+        assert!(tools(Audience::Local(Tenant::parse("a").unwrap())).pointer(property).is_some());
     }
 }

@@ -32,9 +32,6 @@ fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, limits: &Limit
         Fault::NoJobs => "This sandbox cannot run background jobs, because it cannot prove that a cancelled job has \
                           stopped. Nothing was started. Next: use exec with timeout_ms up to 1800000 and without wait_ms."
             .to_owned(),
-        Fault::Crowded => "Too many changes of this sandbox are waiting. Nothing was done. Next: try again in a few \
-                           seconds."
-            .to_owned(),
         Fault::Backend(fault) => backend(fault, tool, reference),
         Fault::Start(fault) => backend(fault, tool, reference),
         Fault::File(fault) => file(fault, tool, reference),
@@ -97,9 +94,8 @@ fn backend(fault: &BackendError, tool: &str, reference: Option<&str>) -> String 
             "The service is stopping. Nothing was started. Next: try again in a minute.".to_owned()
         }
         BackendError::NotEnforceable(_) | BackendError::NoIsolation(_) | BackendError::Step { .. } => {
-            let what = format!("The sandbox could not be used: {fault}. {tool} was not carried out.");
             log(fault, tool, reference);
-            operator(&what, reference)
+            operator(&format!("The sandbox could not be used, and {tool} was not carried out."), reference)
         }
         BackendError::ControlLost(_) => {
             log(fault, tool, reference);

@@ -51,7 +51,7 @@ impl Verdict {
                         .to_owned(),
                 ))
             },
-            Outcome::Lost(_) => Self {
+            Outcome::Lost => Self {
                 failed: true,
                 ..verdict("failed", None, Some(
                     "The service lost control over it and is stopping. It may still run. Next: tell the operator."

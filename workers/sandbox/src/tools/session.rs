@@ -1,16 +1,16 @@
 //! `open_session` and `close_session`.
 
+use kit::Tenant;
 use kit::worker::{Content, Reply};
 use serde_json::json;
 
+use super::Answer;
 use super::arguments::Arguments;
-use super::{Answer, tenant};
 use crate::backend::{Leftovers, PileState};
 use crate::provider::{IDLE_HANDLE, Provider, Scope};
 
-pub(super) async fn open(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
-    let tenant = tenant(provider, scope, arguments).await?;
-    let opened = provider.open(&tenant).await?;
+pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
+    let opened = provider.open(tenant).await?;
     let (session, guest) = (opened.session.to_string(), opened.guest);
     let background = provider.check_background_jobs().is_ok();
     let leftovers = match provider.backend().assurances().leftovers {

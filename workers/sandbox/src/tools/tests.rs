@@ -29,10 +29,8 @@ async fn call(tools: &Tools, caller: Caller, tool: &str, arguments: Value) -> Re
 }
 
 fn text(reply: &Reply) -> &str {
-    match &reply.content[0] {
-        Content::Text(text) => text,
-        other => panic!("{other:?}"),
-    }
+    let Content::Text(text) = &reply.content[0] else { panic!("{reply:?}") };
+    text
 }
 
 async fn open(fake: &Fake, tools: &Tools, name: &str) -> String {
@@ -64,17 +62,15 @@ async fn another_tenant_is_refused_behind_the_edge() {
 }
 
 #[tokio::test]
-async fn a_local_caller_names_one_of_several_tenants() {
+async fn a_local_caller_has_a_tenant_and_may_name_another() {
     let fake = Fake::new();
-    let tools = tools(&fake, Audience::Local);
-    fake.expect_tenants(&[tenant("a"), tenant("b")]);
-    let reply = call(&tools, Caller::Local, "open_session", json!({})).await.unwrap();
-    assert!(reply.failed && text(&reply).contains("with tenant"));
-    fake.expect_open(&tenant("b"));
-    assert!(!call(&tools, Caller::Local, "open_session", json!({ "tenant": "b" })).await.unwrap().failed);
-    fake.expect_tenants(&[tenant("a")]);
-    fake.expect_open(&tenant("a"));
-    assert!(!call(&tools, Caller::Local, "open_session", json!({})).await.unwrap().failed);
+    let tools = tools(&fake, Audience::Local(tenant("a")));
+    for (arguments, opened) in [(json!({}), "a"), (json!({ "tenant": "b" }), "b")] {
+        fake.expect_open(&tenant(opened));
+        assert!(!call(&tools, Caller::Local, "open_session", arguments).await.unwrap().failed);
+    }
+    let reply = call(&tools, Caller::Local, "open_session", json!({ "tenant": "" })).await.unwrap();
+    assert!(reply.failed && text(&reply).contains("Nothing was opened"));
 }
 
 #[tokio::test]
