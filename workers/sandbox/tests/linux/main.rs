@@ -7,6 +7,8 @@ mod commands;
 #[cfg(test)]
 mod death;
 #[cfg(test)]
+mod escape;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod host;

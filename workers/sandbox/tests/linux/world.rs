@@ -45,10 +45,23 @@ pub(crate) fn world(name: &str) -> Option<World> {
 }
 
 pub(crate) fn world_with(name: &str, change: impl FnOnce(&mut Config)) -> Option<World> {
+    opened(name, change, LinuxBackend::open)
+}
+
+/// A world whose tenants keep every capability and have no filter.
+pub(crate) fn world_as_guest_root(name: &str) -> Option<World> {
+    opened(name, |_| {}, LinuxBackend::open_for_test_as_guest_root)
+}
+
+fn opened(
+    name: &str,
+    change: impl FnOnce(&mut Config),
+    open: impl FnOnce(Config) -> Result<LinuxBackend, BackendError>,
+) -> Option<World> {
     let state = tempfile::tempdir().unwrap();
     let mut config = config(state.path());
     change(&mut config);
-    match LinuxBackend::open(config) {
+    match open(config) {
         Ok(backend) => Some(World { backend, state }),
         Err(BackendError::NoIsolation(why)) => {
             skipped(name, &why.to_string());
