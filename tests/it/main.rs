@@ -5,6 +5,9 @@
 mod drop_in;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod edge;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod fake_worker;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -1,0 +1,187 @@
+//! A running edge with its credentials and workers.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::tasks::Tasks;
+use kit::{Secret, Tenant};
+use playground::edge::{self, Config, Door, Drained, Parts, SessionKey};
+use playground::identity::Catalogue;
+use playground::identity::store::{ClearRule, Credentials, Loose, Opener};
+use playground::worker::{Loopback, Presence, Routes, Upstream};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use super::talk::{Answer, Client};
+use super::worker::Worker;
+
+/// An edge whose tenants are alice and bob, with the tokens `tok-alice` and `tok-bob`.
+pub(crate) struct Edge {
+    pub(crate) address: SocketAddr,
+    pub(crate) presence: Presence,
+    stop: Option<oneshot::Sender<()>>,
+    drained: oneshot::Receiver<Drained>,
+    home: TempDir,
+    _tasks: Tasks,
+}
+
+/// What an edge is started with.
+pub(crate) struct Setting {
+    pub(crate) config: Config,
+    key: [u8; 32],
+    native: HashMap<&'static str, SocketAddr>,
+    sandbox: Option<SocketAddr>,
+    home: Option<TempDir>,
+}
+
+impl Setting {
+    /// Every tenant reaches this worker, as the built-in one.
+    pub(crate) fn sandbox(worker: &Worker) -> Self {
+        Self {
+            config: Config::default(),
+            key: [7; 32],
+            native: HashMap::new(),
+            sandbox: Some(worker.address),
+            home: None,
+        }
+    }
+
+    /// Each tenant reaches its own worker.
+    pub(crate) fn native(workers: &[(&'static str, &Worker)]) -> Self {
+        let native = workers.iter().map(|(tenant, worker)| (*tenant, worker.address)).collect();
+        Self { config: Config::default(), key: [7; 32], native, sandbox: None, home: None }
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Goes on where an edge has stopped: the same record of ended sessions.
+    pub(crate) fn after(mut self, edge: Edge) -> Self {
+        self.home = Some(edge.home);
+        self
+    }
+
+    pub(crate) fn key(mut self, byte: u8) -> Self {
+        self.key = [byte; 32];
+        self
+    }
+
+    pub(crate) async fn start(self) -> Edge {
+        let tasks = Tasks::new();
+        let home = self.home.unwrap_or_else(|| tempfile::tempdir().unwrap());
+        let store = home.path().join("tokens.json");
+        write_store(&store, &[("tok-alice", "alice"), ("tok-bob", "bob")]);
+        let catalogue = if self.sandbox.is_some() { Catalogue::Sandbox } else { Catalogue::Native };
+        let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(move |_| catalogue) };
+        let credentials = Credentials::load(Opener::Path(store), rule, Loose::Warn, tasks.clone()).await.unwrap();
+        let presence = Presence::up();
+        let upstream = |name: &str, address: SocketAddr, sends_tenant| Upstream {
+            name: name.to_owned(),
+            address: Loopback::new(address).unwrap(),
+            bearer: Secret::new(INTERNAL),
+            sends_tenant,
+            presence: presence.clone(),
+        };
+        let mut routes = Routes::new();
+        if let Some(address) = self.sandbox {
+            routes = routes.with_sandbox(upstream("sandbox", address, true));
+        }
+        for (tenant, address) in self.native {
+            routes = routes.with_native(Tenant::parse(tenant).unwrap(), upstream("native", address, false));
+        }
+        let tombstones = home.path().join("tombstones.jsonl");
+        let tombstones = File::options().read(true).append(true).create(true).open(tombstones).unwrap();
+        let parts = Parts {
+            credentials: Arc::new(credentials),
+            routes,
+            session_key: SessionKey::new(self.key),
+            tombstones: Some(tombstones),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let (tell, drained) = oneshot::channel();
+        let config = self.config;
+        tasks.start(async move {
+            let stopped = async move {
+                let _ = stopped.await;
+            };
+            let ended = edge::serve(vec![Door::plain(listener)], config, parts, stopped).await;
+            let _ = tell.send(ended.unwrap());
+        });
+        Edge { address, presence, stop: Some(stop), drained, home, _tasks: tasks }
+    }
+}
+
+impl Edge {
+    /// Sends the stop signal.
+    pub(crate) fn tell_to_stop(&mut self) {
+        let _ = self.stop.take().map(|stop| stop.send(()));
+    }
+
+    /// Waits until a stopped edge has ended.
+    pub(crate) async fn drained(&mut self) -> Drained {
+        within(&mut self.drained).await.unwrap()
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home.path().join("tokens.json")
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.address).await
+    }
+
+    /// One request of alice's on a connection of its own.
+    pub(crate) async fn ask(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut client = self.client().await;
+        client.post(headers, body).await;
+        client.answer().await
+    }
+
+    /// Opens a session of alice's and gives its id.
+    pub(crate) async fn session(&self) -> String {
+        self.session_of("tok-alice").await
+    }
+
+    pub(crate) async fn session_of(&self, token: &str) -> String {
+        let bearer = format!("Bearer {token}");
+        let answer = self.ask(&[("authorization", &bearer)], INIT).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.header("mcp-session-id").expect("an opened session has an id").to_owned()
+    }
+}
+
+/// Puts a store of the original's form in place by renaming.
+pub(crate) fn write_store(store: &std::path::Path, tokens: &[(&str, &str)]) {
+    let tokens: serde_json::Map<_, _> = tokens
+        .iter()
+        .map(|(token, tenant)| ((*token).to_owned(), serde_json::json!({ "tenant": tenant, "backend": "linux" })))
+        .collect();
+    let fresh = store.with_extension("fresh");
+    std::fs::write(&fresh, serde_json::json!({ "tokens": tokens }).to_string()).unwrap();
+    std::fs::rename(fresh, store).unwrap();
+}
+
+/// No test waits for longer than this, and none that passes waits for long.
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it happens within twenty seconds")
+}
+
+pub(crate) const INTERNAL: &str = "internal-bearer-of-thirty-two-characters";
+
+pub(crate) const INIT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+pub(crate) const LIST: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+
+pub(crate) const MODERN: &[(&str, &str)] = &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+
+/// A modern `tools/list`, to be sent with the headers [`MODERN`].
+pub(crate) const MODERN_LIST: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;

@@ -1,0 +1,220 @@
+//! A worker that does what a test tells it, and remembers what arrived.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use kit::tasks::Tasks;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::setting::within;
+
+pub(crate) struct Worker {
+    pub(crate) address: SocketAddr,
+    arrived: watch::Sender<Vec<Arrival>>,
+    closed: watch::Sender<usize>,
+    _tasks: Tasks,
+}
+
+/// A request as the worker got it.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) method: String,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+    /// Which connection it came on, counted from one.
+    pub(crate) connection: usize,
+}
+
+/// The worker's side of an exchange.
+pub(crate) struct Talk {
+    stream: TcpStream,
+}
+
+pub(crate) enum Next {
+    Keep(Talk),
+    Close(Talk),
+}
+
+type Script = dyn Fn(Arrival, Talk) -> Pin<Box<dyn Future<Output = Next> + Send>> + Send + Sync;
+
+impl Worker {
+    /// A worker that answers each request by `script`.
+    pub(crate) async fn scripted<F>(script: impl Fn(Arrival, Talk) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Next> + Send + 'static,
+    {
+        let script: Arc<Script> = Arc::new(move |arrival, talk| Box::pin(script(arrival, talk)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (arrived, closed, tasks) = (watch::Sender::new(Vec::new()), watch::Sender::new(0), Tasks::new());
+        let (tell, ended, inner) = (arrived.clone(), closed.clone(), tasks.clone());
+        tasks.start(async move {
+            let mut connection = 0;
+            while let Ok((stream, _)) = listener.accept().await {
+                connection += 1;
+                let (script, tell, ended) = (Arc::clone(&script), tell.clone(), ended.clone());
+                inner.start(async move {
+                    serve(Talk { stream }, connection, &script, &tell).await;
+                    ended.send_modify(|count| *count += 1);
+                });
+            }
+        });
+        Self { address, arrived, closed, _tasks: tasks }
+    }
+
+    /// A worker without sessions that answers everything at once.
+    pub(crate) async fn plain() -> Self {
+        Self::scripted(|arrival, mut talk| async move {
+            talk.reply(&arrival).await;
+            Next::Keep(talk)
+        })
+        .await
+    }
+
+    /// A worker that opens a session `UPSTREAM-SECRET` and answers everything else at once.
+    pub(crate) async fn sessionful() -> Self {
+        Self::scripted(|arrival, mut talk| async move {
+            if arrival.rpc_method() == "initialize" {
+                talk.json("Mcp-Session-Id: UPSTREAM-SECRET\r\n", &arrival.result()).await;
+            } else {
+                talk.reply(&arrival).await;
+            }
+            Next::Keep(talk)
+        })
+        .await
+    }
+
+    /// Everything that has arrived, once there is so much.
+    pub(crate) async fn arrivals(&self, count: usize) -> Vec<Arrival> {
+        let mut arrived = self.arrived.subscribe();
+        within(arrived.wait_for(|arrived| arrived.len() >= count)).await.unwrap().clone()
+    }
+
+    /// How much has arrived until now.
+    pub(crate) fn count(&self) -> usize {
+        self.arrived.borrow().len()
+    }
+
+    /// Waits until the edge or the script has closed so many connections.
+    pub(crate) async fn closed(&self, count: usize) {
+        let mut closed = self.closed.subscribe();
+        within(closed.wait_for(|closed| *closed >= count)).await.unwrap();
+    }
+}
+
+impl Talk {
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        // The edge may have gone; the script finds out when it matters.
+        let _ = self.stream.write_all(bytes.as_ref()).await;
+    }
+
+    pub(crate) async fn json(&mut self, headers: &str, body: &str) {
+        let length = body.len();
+        self.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        ))
+        .await;
+    }
+
+    /// Begins an event stream in chunks.
+    pub(crate) async fn events(&mut self) {
+        self.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    }
+
+    pub(crate) async fn chunk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()).await;
+    }
+
+    pub(crate) async fn last_chunk(&mut self) {
+        self.send("0\r\n\r\n").await;
+    }
+
+    /// What a well-behaved worker without sessions says.
+    pub(crate) async fn reply(&mut self, arrival: &Arrival) {
+        if arrival.method == "DELETE" || arrival.json().get("id").is_none() {
+            self.send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
+        } else {
+            self.json("", &arrival.result()).await;
+        }
+    }
+
+    /// Waits until the edge closes the connection.
+    pub(crate) async fn abandoned(&mut self) {
+        let mut byte = [0];
+        let read = self.stream.read(&mut byte).await;
+        assert!(!matches!(read, Ok(1..)), "the edge sent something on a connection that was busy");
+    }
+}
+
+impl Arrival {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        super::talk::header(&self.head, name)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub(crate) fn rpc_method(&self) -> String {
+        self.json()["method"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The raw id as it stands in the body.
+    fn id(&self) -> String {
+        let raw: Option<Box<serde_json::value::RawValue>> =
+            serde_json::from_slice::<std::collections::HashMap<String, Box<serde_json::value::RawValue>>>(&self.body)
+                .ok()
+                .and_then(|mut members| members.remove("id"));
+        raw.map_or("null".to_owned(), |raw| raw.get().to_owned())
+    }
+
+    /// A result that says which method it is for.
+    pub(crate) fn result(&self) -> String {
+        let (id, method) = (self.id(), self.rpc_method());
+        let result = if method == "initialize" {
+            let version = self.json()["params"]["protocolVersion"].clone();
+            serde_json::json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": { "name": "w", "version": "1" } })
+        } else {
+            serde_json::json!({ "of": method })
+        };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    }
+}
+
+async fn serve(mut talk: Talk, connection: usize, script: &Arc<Script>, tell: &watch::Sender<Vec<Arrival>>) {
+    let mut read = Vec::new();
+    loop {
+        let Some(arrival) = receive(&mut talk.stream, &mut read, connection).await else { return };
+        tell.send_modify(|arrived| arrived.push(arrival.clone()));
+        match script(arrival, talk).await {
+            Next::Keep(kept) => talk = kept,
+            Next::Close(_) => return,
+        }
+    }
+}
+
+async fn receive(stream: &mut TcpStream, read: &mut Vec<u8>, connection: usize) -> Option<Arrival> {
+    let end = loop {
+        if let Some(at) = read.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if !matches!(stream.read_buf(read).await, Ok(1..)) {
+            return None;
+        }
+    };
+    let head = String::from_utf8(read.drain(..end).collect()).unwrap();
+    let length: usize = super::talk::header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
+    while read.len() < length {
+        if !matches!(stream.read_buf(read).await, Ok(1..)) {
+            return None;
+        }
+    }
+    let method = head.split(' ').next().unwrap_or_default().to_owned();
+    Some(Arrival { method, head, body: read.drain(..length).collect(), connection })
+}
