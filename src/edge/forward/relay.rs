@@ -114,6 +114,14 @@ impl Relay {
         }
     }
 
+    /// The worker has said everything.
+    fn complete(&mut self) {
+        self.leave = None;
+        if let Some((_, wire)) = self.worker.take() {
+            wire.rest();
+        }
+    }
+
     /// Ends before the worker does; the worker's side ends with it.
     fn break_off(&mut self, cause: Option<Cause>) -> Option<Result<Frame<Bytes>, Cut>> {
         self.worker = None;
@@ -165,13 +173,14 @@ impl Body for Relay {
                     events.follow(&data);
                 }
                 this.spoken = this.heard;
+                // A reader that was told the length does not ask for more after the last byte.
+                if this.worker.as_ref().is_some_and(|(body, _)| body.is_end_stream()) {
+                    this.complete();
+                }
                 Poll::Ready(Some(Ok(Frame::data(data))))
             }
             Poll::Ready(None) => {
-                this.leave = None;
-                if let Some((_, wire)) = this.worker.take() {
-                    wire.rest();
-                }
+                this.complete();
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(fault))) => {
@@ -190,8 +199,7 @@ impl Body for Relay {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none()
-            && self.worker.as_ref().is_none_or(|(body, _)| self.events.is_none() && body.is_end_stream())
+        self.first.is_none() && self.worker.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

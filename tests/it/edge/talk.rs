@@ -100,6 +100,22 @@ impl Client {
         std::mem::take(&mut self.read)
     }
 
+    /// Reads until the edge closes or an answer is complete by its chunks or length, and says what came.
+    pub(crate) async fn rest_or_end(&mut self) -> Vec<u8> {
+        loop {
+            let text = String::from_utf8_lossy(&self.read).into_owned();
+            let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+                header(head, "content-length").is_some_and(|length| length.parse() == Ok(body.len()))
+            });
+            if whole || text.ends_with("0\r\n\r\n") {
+                return std::mem::take(&mut self.read);
+            }
+            if !matches!(within(self.stream.read_buf(&mut self.read)).await, Ok(1..)) {
+                return std::mem::take(&mut self.read);
+            }
+        }
+    }
+
     async fn chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         while let Some(piece) = self.chunk().await {

@@ -17,7 +17,7 @@ pub(crate) struct Worker {
     pub(crate) address: SocketAddr,
     arrived: watch::Sender<Vec<Arrival>>,
     closed: watch::Sender<usize>,
-    _tasks: Tasks,
+    tasks: Tasks,
 }
 
 /// A request as the worker got it.
@@ -64,7 +64,7 @@ impl Worker {
                 });
             }
         });
-        Self { address, arrived, closed, _tasks: tasks }
+        Self { address, arrived, closed, tasks }
     }
 
     /// A worker without sessions that answers everything at once.
@@ -104,6 +104,12 @@ impl Worker {
     pub(crate) async fn closed(&self, count: usize) {
         let mut closed = self.closed.subscribe();
         within(closed.wait_for(|closed| *closed >= count)).await.unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.tasks.abort();
     }
 }
 
