@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kit::Tenant;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use backend::{Assurances, Backend, BackendError, ControlLost, NoIsolation, Pile, Provisioned};
 use provider::{Names, Provider};
@@ -165,6 +166,24 @@ impl Sandbox {
         let tools = self.tools(Audience::Local(tenant.clone()))?;
         tokio::select! {
             () = kit::stdio::serve(tools, stop) => Ok(()),
+            lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
+        }
+    }
+
+    /// Serves as [`Sandbox::serve_stdio`] does, on any pair of streams.
+    ///
+    /// # Errors
+    /// When control over a tenant's processes is lost.
+    pub async fn serve_streams(
+        &self,
+        tenant: &Tenant,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let tools = self.tools(Audience::Local(tenant.clone()))?;
+        tokio::select! {
+            () = kit::stdio::serve_on(tools, input, output, stop) => Ok(()),
             lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
         }
     }

@@ -1,0 +1,124 @@
+//! What ends, and what is dead then.
+
+use std::time::Duration;
+
+use kit::clock;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use crate::world::{mark, marked, soon, text, until_marked, world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_times_out_leaves_no_process() {
+    let Some(world) = world("a_command_that_times_out_leaves_no_process", &["a"]).await else { return };
+    let (session, mark) = (world.open("a").await, mark(&world));
+    let command =
+        format!("echo begun; sleep {mark} & (setsid sleep {mark} &) ; trap '' TERM; sleep {mark}; sleep {mark}");
+    let arguments = json!({ "session": session, "command": command, "timeout_ms": 2000 });
+    let call = world.call("a", "exec", arguments);
+    // The positive control: while it runs, all three are seen.
+    let (result, ()) = tokio::join!(call, until_marked(&mark, 3));
+    assert!(text(&result).starts_with("begun\n"), "{result}");
+    assert!(text(&result).contains("Stopped after 2000 ms") && text(&result).ends_with("[exit 124]"), "{result}");
+    assert_eq!(marked(&mark), 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_job_is_dead_when_its_state_says_so() {
+    let Some(world) = world("a_cancelled_job_is_dead_when_its_state_says_so", &["a"]).await else { return };
+    let (session, mark) = (world.open("a").await, mark(&world));
+    let job = world.job("a", &session, &format!("echo up; setsid sleep {mark} & sleep {mark}; sleep {mark}")).await;
+    until_marked(&mark, 2).await;
+    world.says("a", "job_cancel", json!({ "job_id": job })).await;
+    let (output, page) = world.follow("a", &job).await;
+    assert_eq!(marked(&mark), 0);
+    assert_eq!(output, "up\n");
+    assert_eq!(page["terminal"]["kind"], "cancelled");
+    // Asking again changes nothing.
+    let again: Value = serde_json::from_str(&world.says("a", "job_cancel", json!({ "job_id": job })).await).unwrap();
+    assert_eq!(again["state"], "terminal");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_hangs_up_takes_its_command_along() {
+    let Some(world) = world("a_caller_that_hangs_up_takes_its_command_along", &["a"]).await else { return };
+    let (session, mark) = (world.open("a").await, mark(&world));
+    let params = json!({ "name": "exec", "arguments": { "session": session, "command": format!("sleep {mark}; :") } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let mut stream = world.send("x-playground-tenant: a\r\n", &body).await;
+    until_marked(&mark, 1).await;
+    stream.shutdown().await.unwrap();
+    drop(stream);
+    let gone = async {
+        while marked(&mark) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(gone).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_that_leaves_a_sleeper_behind_answers_at_once() {
+    let Some(world) = world("a_shell_that_leaves_a_sleeper_behind_answers_at_once", &["a"]).await else { return };
+    let session = world.open("a").await;
+    world.exec("a", &session, "true").await;
+    let begun = clock::now();
+    assert_eq!(world.exec("a", &session, "sleep 30 & echo hi").await, "hi\n[exit 0]");
+    assert!(clock::now() - begun < Duration::from_secs(10));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_reads_gets_an_end_of_file_or_what_it_was_given() {
+    let Some(world) = world("a_command_that_reads_gets_an_end_of_file_or_what_it_was_given", &["a"]).await else {
+        return;
+    };
+    let session = world.open("a").await;
+    assert_eq!(world.exec("a", &session, "cat").await, "[exit 0]");
+    let given = json!({ "session": session, "command": "cat; echo >&2 done", "stdin": "ä line\n" });
+    assert_eq!(world.says("a", "exec", given).await, "ä line\n[stderr]\ndone\n[exit 0]");
+    // One that does not read what it is given is no fault.
+    let unread = json!({ "session": session, "command": "true", "stdin": "x".repeat(1 << 20) });
+    assert_eq!(world.says("a", "exec", unread).await, "[exit 0]");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_takes_longer_than_the_wait_goes_on_as_a_job() {
+    let Some(world) = world("a_command_that_takes_longer_than_the_wait_goes_on_as_a_job", &["a"]).await else { return };
+    let session = world.open("a").await;
+    let command = "echo first; while ! [ -e go ]; do sleep 0.05; done; echo second; exit 7";
+    let arguments = json!({ "session": session, "command": command, "wait_ms": 1000 });
+    let result = world.call("a", "exec", arguments).await;
+    assert!(text(&result).starts_with("first\n[running]"), "{result}");
+    let job = result["_meta"]["job_id"].as_str().unwrap().to_owned();
+    world.exec("a", &session, "touch go").await;
+    let (output, page) = world.follow("a", &job).await;
+    assert_eq!(output, "first\nsecond\n");
+    assert_eq!(page["terminal"], json!({ "kind": "exited", "exit_code": 7, "error": null }));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_output_than_is_kept_is_counted() {
+    let Some(world) = world("more_output_than_is_kept_is_counted", &["a"]).await else { return };
+    let session = world.open("a").await;
+    let job = world.job("a", &session, "head -c 10485760 /dev/zero | tr '\\0' x; echo; echo end").await;
+    let ended = async {
+        while world.poll("a", &job, u64::MAX).await["state"] != "terminal" {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(ended).await;
+    let page = world.poll("a", &job, 0).await;
+    let dropped = page["dropped_bytes"].as_u64().unwrap();
+    assert_eq!(page["gap"], true);
+    assert!(dropped >= (10 << 20) + 5 - (4 << 20) && dropped < (6 << 20) + (128 << 10), "{dropped}");
+    let large = json!({ "session": session, "command": "head -c 100000 /dev/zero | tr '\\0' x; echo END" });
+    let text = world.says("a", "exec", large).await;
+    assert!(text.contains("84004 bytes cut") && text.ends_with("xEND\n[exit 0]"), "{}", &text[text.len() - 200..]);
+    world.end().await;
+}

@@ -1,0 +1,16 @@
+//! The whole worker: its tools on a real socket or pipe, above the Linux backend on this machine's own kernel.
+
+#![cfg(target_os = "linux")]
+
+#[cfg(test)]
+mod endings;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod ownership;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod stdio;
+#[cfg(test)]
+mod world;
