@@ -106,6 +106,18 @@ impl Held {
     }
 }
 
+impl State {
+    /// Whether this fault of this state of the file has not been told yet; from now on it has.
+    fn is_news(&mut self, fault: &str) -> bool {
+        let told = (fault.to_owned(), self.held.stamp());
+        if self.logged.as_ref() == Some(&told) {
+            return false;
+        }
+        self.logged = Some(told);
+        true
+    }
+}
+
 impl Credentials {
     /// Reads the store for the first time; `tasks` owns the later readings.
     ///
@@ -294,11 +306,9 @@ impl Inner {
             }
             Err(fault) => {
                 let fault = chain(&self.named(fault));
-                let told = (fault.clone(), state.held.stamp());
-                if state.logged.as_ref() == Some(&told) {
+                if !state.is_news(&fault) {
                     return;
                 }
-                state.logged = Some(told);
                 let count = state.set.count();
                 drop(state);
                 tracing::error!(fault, count, "the last good credentials go on counting");
