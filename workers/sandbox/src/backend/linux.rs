@@ -21,10 +21,10 @@ mod live;
 mod pile;
 mod probe;
 mod provision;
+mod removal;
 mod wire;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -39,7 +39,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use self::cgroup::Cgroups;
 use self::command::LinuxCommand;
 use self::launch::{Program, Users, launch};
-use self::layout::{Layout, Meta, Pile, step};
+use self::layout::{Hold, Layout, Meta, Pile, step};
 use self::live::{Answer, Live};
 use self::wire::{Bounds, HOME, LONGEST_INLINE, Order, PILE_FOLDER, Setup, Start, Step, USER, WORKSPACE};
 use super::{
@@ -210,7 +210,7 @@ impl Inner {
     fn start_first_process(
         &self,
         tenant: &Tenant,
-    ) -> Result<(launch::Launched, Option<cgroup::TenantCgroup>, File), BackendError> {
+    ) -> Result<(launch::Launched, Option<cgroup::TenantCgroup>, Hold), BackendError> {
         let home = self.layout.tenant(tenant)?;
         let meta = home.meta()?;
         let lock = home.hold()?;

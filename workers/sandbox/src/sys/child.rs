@@ -29,7 +29,10 @@ pub(super) fn run(plan: &Plan) -> ! {
             check(libc::c_long::from(libc::dup2(plan.null, standard)), 121);
         }
         check(libc::c_long::from(libc::dup2(plan.socket, SOCKET)), 122);
-        check(libc::syscall(libc::SYS_close_range, SOCKET + 1, u32::MAX, libc::CLOSE_RANGE_CLOEXEC), 123);
+        // At once and not only at the exec: while this process waits, it must not keep open what others wait to see
+        // closed.
+        check(libc::syscall(libc::SYS_close_range, SOCKET + 1, plan.program - 1, 0), 123);
+        check(libc::syscall(libc::SYS_close_range, plan.program + 1, u32::MAX, 0), 123);
         let mut byte = 0u8;
         if libc::recv(SOCKET, (&raw mut byte).cast(), 1, 0) != 1 {
             libc::_exit(0);

@@ -13,6 +13,10 @@ mod files;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
 mod ordinary_user;
+#[cfg(test)]
+mod owner;
 #[cfg(test)]
 mod world;

@@ -170,7 +170,7 @@ impl Home {
     }
 
     /// Makes sure that no other process runs this tenant, for as long as the result lives.
-    pub(super) fn hold(&self) -> Result<File, BackendError> {
+    pub(super) fn hold(&self) -> Result<Hold, BackendError> {
         let path = self.folder.join("lock");
         let naming = || step(format!("lock {}", path.display()));
         let mut lock = open_lock(&path).map_err(naming())?;
@@ -186,7 +186,18 @@ impl Home {
         }
         lock.set_len(0).and_then(|()| lock.rewind()).map_err(naming())?;
         writeln!(lock, "{}", std::process::id()).map_err(naming())?;
-        Ok(lock)
+        Ok(Hold(lock))
+    }
+}
+
+/// That this process alone runs a tenant.
+#[derive(Debug)]
+pub(super) struct Hold(File);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Closing would do, were there not for an instant copies of the descriptor in processes that are being started.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 

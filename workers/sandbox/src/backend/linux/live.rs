@@ -1,7 +1,6 @@
 //! A tenant that runs: its first process, the conversation with it, and its commands.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::cgroup::{CommandCgroup, TenantCgroup};
 use super::launch::{ALL_CHILDREN, Launched};
+use super::layout::Hold;
 use super::wire::{self, FileFault, Order, Report, Status, Step};
 use crate::backend::{BackendError, ControlLost, Exit};
 use crate::sys::kernel;
@@ -32,7 +32,7 @@ pub(super) struct Live {
     table: Mutex<Table>,
     dead: watch::Sender<bool>,
     /// Held until the last process is gone.
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<Hold>>,
 }
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Live {
         tenant: Tenant,
         launched: Launched,
         cgroup: Option<TenantCgroup>,
-        lock: Option<File>,
+        lock: Option<Hold>,
         deadline: Duration,
     ) -> io::Result<Arc<Self>> {
         rustix::io::ioctl_fionbio(&launched.socket, true)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kit::Tenant;
 
 use super::layout::{Home, Meta, Pile, step};
-use super::{Inner, Slot, Users, begin, pile, users};
+use super::{Inner, Slot, Users, begin, pile, removal, users};
 use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
 
 impl Inner {
@@ -147,14 +147,11 @@ fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
         home.remember(&meta)?;
     }
     for path in [home.home(), home.workspace()] {
-        match fs::remove_dir_all(&path) {
-            Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(removing(&path)(fault)),
-            Ok(()) | Err(_) => {}
-        }
+        removal::remove(&path).map_err(removing(&path))?;
     }
     if !keeps_pile {
         pile::destroy(&home.pile()).map_err(removing(&home.pile()))?;
-        fs::remove_dir_all(home.folder()).map_err(removing(home.folder()))?;
+        removal::remove(home.folder()).map_err(removing(home.folder()))?;
     }
     drop(lock);
     Ok(())
