@@ -30,6 +30,7 @@ mod user;
 #[cfg(feature = "mcp-http")]
 mod worker;
 
+#[cfg(feature = "mcp-http")]
 use failure::Failure;
 
 /// Reads the command line, does what it says, and turns the outcome into an exit code.

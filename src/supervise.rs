@@ -292,7 +292,7 @@ impl Supervisor {
                 self.edge.say(Down::Edge(ToEdge::Worker { up: true }), Vec::new());
             }
             FromWorker::NoIsolation(why) if self.plan.serves_without_sandbox => {
-                tracing::warn!(why, "no sandbox is served; native workers are");
+                tracing::warn!("{why}; no sandbox is served, native workers are");
                 self.worker.give_up();
             }
             FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),

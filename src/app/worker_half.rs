@@ -61,7 +61,7 @@ async fn serve(
             Ok(tenants) => Ok((sandbox, tenants.len())),
             Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
         },
-        Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(why.to_string())),
+        Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(format!("this host cannot isolate: {why}"))),
         Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
     };
     let (sandbox, tenants) = match opened {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::app::words::{Down, FromEdge, FromWorker};
 use crate::worker::child::{Process, Started};
-use crate::worker::handoff::{Receiver, Sender};
+use crate::worker::handoff::{HandoffError, Receiver, Sender};
 use crate::worker::restart::{Ending, Next, Policy, Restart};
 
 /// A child's place; the child itself may be absent.
@@ -175,8 +175,11 @@ impl Attended {
                 Some(()) = self.killed.recv() => self.process.kill(),
                 said = self.receiver.receive::<T>(), if speaks => match said {
                     Ok(Some(said)) => self.tell(Event::Said { generation: self.generation, up: up(said.message) }).await,
-                    Ok(None) => speaks = false,
-                    Err(fault) => {
+                    // An end that leaves something unread breaks the socket instead of closing it.
+                    Ok(None) | Err(HandoffError::Broken(_)) => speaks = false,
+                    Err(
+                        fault @ (HandoffError::TooLong | HandoffError::TooMany(_) | HandoffError::Malformed(_) | HandoffError::Bare),
+                    ) => {
                         tracing::error!(child = self.name, %fault, "a child spoke nonsense and is killed");
                         speaks = false;
                         self.process.kill();

@@ -22,6 +22,9 @@ mod identity_store;
 mod layering;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod no_isolation;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod process;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
