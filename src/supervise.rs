@@ -12,11 +12,10 @@
 //! ```
 
 mod kept;
+mod plan;
+mod starting;
 
 use std::collections::HashMap;
-use std::net::TcpListener;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kit::tasks::Tasks;
@@ -24,42 +23,12 @@ use rustix::fs::{Mode, OFlags};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::operator::{Answer, Asked, Refusal};
-use crate::app::words::{BeginEdge, BeginWorker, Down, FromEdge, FromWorker, ToEdge, ToWorker};
+use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
 use crate::signal::StopSignals;
-use crate::worker::child::{Program, StartError, User};
 use crate::worker::restart::{Ending, Next, Policy};
 use kept::{Event, Kept, Up};
 
-/// What is to be kept running.
-#[derive(Debug)]
-pub struct Plan {
-    pub program: Program,
-    pub edge: EdgePlan,
-    pub worker: Option<WorkerPlan>,
-    /// The store that the edge asks for again and again.
-    pub credentials: PathBuf,
-    /// Whether there is something to serve when no sandbox can be had.
-    pub serves_without_sandbox: bool,
-    pub drain: Duration,
-}
-
-#[derive(Debug)]
-pub struct EdgePlan {
-    /// The role that the child is started in.
-    pub role: &'static str,
-    pub listener: TcpListener,
-    pub user: Option<User>,
-    pub begin: BeginEdge,
-    pub tombstones: Option<OwnedFd>,
-}
-
-#[derive(Debug)]
-pub struct WorkerPlan {
-    pub role: &'static str,
-    pub listener: TcpListener,
-    pub begin: BeginWorker,
-    pub lock: Option<OwnedFd>,
-}
+pub use plan::{EdgePlan, Plan, WorkerPlan};
 
 /// How a service ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +69,10 @@ pub struct Supervisor {
     /// A fault that a child told before it ended, for the message.
     told: Option<String>,
     control_lost: bool,
+    /// When the edge is to be told that the worker is gone. Until then calls wait for it in the listener's backlog.
+    worker_missed: Option<Instant>,
+    /// Also once the worker has been given up.
+    supervises_worker: bool,
     tasks: Tasks,
 }
 
@@ -129,6 +102,7 @@ impl Supervisor {
     ) -> Result<(Self, Readiness), Outcome> {
         let (tell, events) = mpsc::channel(MOST_EVENTS);
         let mut supervisor = Self {
+            supervises_worker: plan.worker.is_some(),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
             worker: Kept::new("worker", Policy::WORKER),
@@ -142,6 +116,7 @@ impl Supervisor {
             verdict: None,
             told: None,
             control_lost: false,
+            worker_missed: None,
             tasks: Tasks::new(),
         };
         match supervisor.until_ready(signals).await {
@@ -243,7 +218,7 @@ impl Supervisor {
 
     /// The next thing that happens. Dropping the future loses nothing.
     async fn next(&mut self) -> Happening {
-        let due = [self.edge.due(), self.worker.due()].into_iter().flatten().min();
+        let due = [self.edge.due(), self.worker.due(), self.worker_missed].into_iter().flatten().min();
         let wait = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -261,7 +236,7 @@ impl Supervisor {
     fn handle(&mut self, happening: Happening) {
         match happening {
             Happening::Asked(asked) => self.ask(asked),
-            Happening::Due => self.start_due(kit::clock::now()),
+            Happening::Due => self.due(kit::clock::now()),
             Happening::Event(Event::Said { generation, up: Up::Edge(word) }) => {
                 if self.edge.is_current(generation) {
                     self.edge_said(word);
@@ -289,11 +264,12 @@ impl Supervisor {
             FromWorker::Ready { tenants } => {
                 self.sandboxes = Some(tenants);
                 self.worker.ready();
+                self.worker_missed = None;
                 self.edge.say(Down::Edge(ToEdge::Worker { up: true }), Vec::new());
             }
             FromWorker::NoIsolation(why) if self.plan.serves_without_sandbox => {
                 tracing::warn!("{why}; no sandbox is served, native workers are");
-                self.worker.give_up();
+                self.give_up_worker();
             }
             FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),
             FromWorker::Fault(fault) => self.told = Some(fault),
@@ -352,7 +328,7 @@ impl Supervisor {
         let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
         let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
         if !is_edge {
-            self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
+            self.worker_missed.get_or_insert(kit::clock::now() + MISSED_AFTER);
             for (_, waiting) in self.waiting.drain() {
                 let message = "the sandbox worker ended in the middle of it; whether it took effect is not known";
                 let _ = waiting.send(Answer::Refused { why: Refusal::OutcomeUnknown, message: message.to_owned() });
@@ -376,10 +352,18 @@ impl Supervisor {
 
     fn lost_control(&mut self, why: &str) {
         tracing::error!(why, "control of a command tree was lost; the sandbox worker is not started again");
-        self.worker.give_up();
+        self.give_up_worker();
         if !self.plan.serves_without_sandbox {
             self.verdict = Some(Outcome::ControlLost);
         }
+    }
+
+    /// Without a worker to come, nobody shall wait for it: its listener goes too.
+    fn give_up_worker(&mut self) {
+        self.worker.give_up();
+        self.plan.worker = None;
+        self.worker_missed = None;
+        self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
     }
 
     fn fell(&mut self, is_edge: bool, status: &str, told: Option<String>) {
@@ -394,7 +378,11 @@ impl Supervisor {
         }
     }
 
-    fn start_due(&mut self, now: Instant) {
+    fn due(&mut self, now: Instant) {
+        if self.worker_missed.is_some_and(|missed| missed <= now) {
+            self.worker_missed = None;
+            self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
+        }
         if self.phase == Phase::Stopping {
             return;
         }
@@ -412,41 +400,9 @@ impl Supervisor {
         }
     }
 
-    fn start_edge(&mut self) -> Result<(), Fault> {
-        let edge = &self.plan.edge;
-        let mut begin = edge.begin.clone();
-        if let Some(sandbox) = begin.sandbox.as_mut()
-            && self.plan.worker.is_some()
-        {
-            sandbox.up = self.worker.is_ready();
-        }
-        let descriptors = edge.tombstones.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?;
-        let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
-        self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
-        self.edge.say(Down::Edge(ToEdge::Begin(Box::new(begin))), descriptors);
-        Ok(())
-    }
-
-    fn start_worker(&mut self) -> Result<(), Fault> {
-        let Some(worker) = &self.plan.worker else { return Ok(()) };
-        let descriptors = worker.lock.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?;
-        let started = self.plan.program.start(worker.role, worker.listener.as_fd(), None)?;
-        self.worker.started(started, &self.tasks, self.tell.clone(), |received: FromWorker| Up::Worker(received));
-        self.worker.say(Down::Worker(ToWorker::Begin(Box::new(worker.begin.clone()))), descriptors);
-        Ok(())
-    }
-
     fn has_worker(&self) -> bool {
         self.plan.worker.is_some()
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error(transparent)]
-    Start(#[from] StartError),
-    #[error("copy a descriptor for a child")]
-    Descriptor(#[from] std::io::Error),
 }
 
 fn chain(fault: &dyn std::error::Error) -> String {
@@ -473,3 +429,6 @@ const WORKER_WAIT: Duration = Duration::from_secs(20);
 
 /// A killed process is gone at once, unless the kernel holds it.
 const CUT_WAIT: Duration = Duration::from_secs(2);
+
+/// A fallen worker is usually back sooner; clients of one that is not get an answer instead of waiting on.
+const MISSED_AFTER: Duration = Duration::from_secs(1);

@@ -5,6 +5,9 @@
 use std::io;
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::{Registry, fmt};
 
 /// How much the log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +39,11 @@ impl Verbosity {
 
 /// Starts the log for this process. A second start changes nothing.
 pub fn start(verbosity: Verbosity) {
-    let log = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .with_max_level(verbosity.0)
-        .finish();
+    // The library's own lines repeat what clients send, so only its warnings are kept unless someone looks closely.
+    let library = if verbosity.0 > LevelFilter::INFO { verbosity.0 } else { verbosity.0.min(LevelFilter::WARN) };
+    let levels = Targets::new().with_default(verbosity.0).with_target("rmcp", library);
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false);
+    let log = Registry::default().with(lines.with_filter(levels));
     let _ = tracing::subscriber::set_global_default(log);
 }
 

@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod client;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod drop_in;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
@@ -29,6 +32,12 @@ mod process;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod quickstart;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod sandbox_life;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod stdio;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod supervision;

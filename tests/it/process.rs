@@ -148,14 +148,7 @@ impl Service {
 
     /// Every process below this one, watched.
     pub(crate) fn family(&self) -> Vec<Watched> {
-        let mut all = Vec::new();
-        let mut open = vec![self.pid()];
-        while let Some(parent) = open.pop() {
-            let below = children(parent);
-            open.extend(&below);
-            all.extend(below.into_iter().filter_map(Watched::try_of));
-        }
-        all
+        family_of(self.pid())
     }
 
     /// Everything the log said, for a message.
@@ -200,9 +193,22 @@ impl Watched {
     }
 }
 
-/// Says in the test's output that something cannot be shown on this host, and why.
+/// Every process below this one, watched.
+pub(crate) fn family_of(parent: u32) -> Vec<Watched> {
+    let mut all = Vec::new();
+    let mut open = vec![parent];
+    while let Some(parent) = open.pop() {
+        let below = children(parent);
+        open.extend(&below);
+        all.extend(below.into_iter().filter_map(Watched::try_of));
+    }
+    all
+}
+
+/// Says in the test's output that something cannot be shown on this host, and why; a fault where that is wanted.
 pub(crate) fn skip(what: &str, why: &str) {
-    println!("SKIP {what}: {why}");
+    eprintln!("SKIPPED {what}: {why}");
+    assert!(std::env::var_os("PLAYGROUND_FAIL_ON_SKIP").is_none(), "{what} was skipped: {why}");
 }
 
 pub(crate) fn is_root() -> bool {

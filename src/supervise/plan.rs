@@ -1,0 +1,40 @@
+//! What a supervisor keeps running, bound and read beforehand.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::app::words::{BeginEdge, BeginWorker};
+use crate::worker::child::{Program, User};
+
+/// What is to be kept running.
+#[derive(Debug)]
+pub struct Plan {
+    pub program: Program,
+    pub edge: EdgePlan,
+    pub worker: Option<WorkerPlan>,
+    /// The store that the edge asks for again and again.
+    pub credentials: PathBuf,
+    /// Whether there is something to serve when no sandbox can be had.
+    pub serves_without_sandbox: bool,
+    pub drain: Duration,
+}
+
+#[derive(Debug)]
+pub struct EdgePlan {
+    /// The role that the child is started in.
+    pub role: &'static str,
+    pub listener: TcpListener,
+    pub user: Option<User>,
+    pub begin: BeginEdge,
+    pub tombstones: Option<OwnedFd>,
+}
+
+#[derive(Debug)]
+pub struct WorkerPlan {
+    pub role: &'static str,
+    pub listener: TcpListener,
+    pub begin: BeginWorker,
+    pub lock: Option<OwnedFd>,
+}

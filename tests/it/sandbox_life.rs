@@ -1,0 +1,136 @@
+//! What becomes of a tenant's commands when a process of the service is killed.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::host::isolates;
+use crate::process::{PATIENCE, Service};
+
+#[test]
+fn a_worker_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_works() {
+    if !isolates("a killed worker") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut service = Service::serve(&state, &[]);
+    let address = service.ready();
+    let client = Client::open(address, &Client::mint(&state, "alice"));
+    let handle = client.handle();
+    let worker = service.child("__worker");
+    let family = service.family();
+    let call = json!({ "session": handle, "command": "touch begun; sleep 600" });
+    let answer = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.try_call("exec", &call));
+        let other = Client::open(address, &Client::mint(&state, "alice"));
+        let second = other.handle();
+        let deadline = kit::clock::now() + PATIENCE;
+        while !other.exec(&second, "ls").contains("begun") {
+            assert!(kit::clock::now() < deadline, "the command never began");
+        }
+        worker.kill();
+        waiting.join().expect("no panic").expect("an answer")
+    });
+    assert_eq!(answer.status, 502, "{answer:?}\n{}", service.rest());
+    assert!(answer.body.contains("not repeated"), "{answer:?}");
+    let edge = service.child("__edge").id;
+    for member in family.iter().filter(|member| member.id != edge) {
+        assert!(member.gone_within(Duration::from_secs(2)), "process {} of the old worker is left", member.id);
+    }
+    let handle = client.handle();
+    assert!(client.exec(&handle, "ls").contains("begun"), "the files are there");
+    service.stop();
+    crate::host::remove(&state, "alice");
+}
+
+#[test]
+fn a_killed_edge_leaves_running_jobs_unharmed() {
+    if !isolates("jobs across an edge's fall") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut service = Service::serve(&state, &[]);
+    let address = service.ready();
+    let client = Client::open(address, &Client::mint(&state, "alice"));
+    let handle = client.handle();
+    let command = "while ! test -e go; do sleep 0.05; done; echo survived";
+    let started = client.call("job_exec", &json!({ "session": handle, "command": command }));
+    let job = started["structuredContent"]["job_id"].as_str().expect("a job").to_owned();
+    let edge = service.child("__edge");
+    edge.kill();
+    assert!(edge.gone_within(PATIENCE));
+    client.exec(&handle, "touch go");
+    let deadline = kit::clock::now() + PATIENCE;
+    loop {
+        let polled = client.call("job_poll", &json!({ "job_id": job, "wait_ms": 5000 }));
+        if polled["content"].to_string().contains("survived") {
+            break;
+        }
+        assert!(kit::clock::now() < deadline, "{polled}");
+    }
+    service.stop();
+    crate::host::remove(&state, "alice");
+}
+
+#[test]
+fn killing_the_supervisor_ends_every_command_within_two_seconds() {
+    if !isolates("a killed supervisor with commands") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut service = Service::serve(&state, &[]);
+    let address = service.ready();
+    let client = Client::open(address, &Client::mint(&state, "alice"));
+    let handle = client.handle();
+    client.call("job_exec", &json!({ "session": handle, "command": "setsid sleep 600 & sleep 600" }));
+    let ready = "until [ \"$(ps -e -o comm= 2>/dev/null | grep -c sleep)\" -ge 2 ] || [ $((i+=1)) -gt 50 ]; do sleep 0.05; done";
+    client.exec(&handle, ready);
+    let family = service.family();
+    assert!(family.len() >= 5, "edge, worker, first process and commands: {}", family.len());
+    service.signal(rustix::process::Signal::KILL);
+    let began = kit::clock::now();
+    for member in &family {
+        let left = Duration::from_secs(2).saturating_sub(kit::clock::now().saturating_duration_since(began));
+        assert!(member.gone_within(left), "process {} is left", member.id);
+    }
+    let mut again = Service::serve(&state, &[]);
+    again.ready();
+    again.stop();
+    crate::host::remove(&state, "alice");
+}
+
+#[test]
+fn the_halves_run_as_two_services_and_an_edge_restart_leaves_jobs_alone() {
+    if !isolates("the two halves") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let (sandboxes, sessions) = (place.path().join("sandboxes"), place.path().join("sessions"));
+    let token_file = place.path().join("worker.token");
+    std::fs::write(&token_file, "0123456789abcdef0123456789abcdef\n").expect("written");
+    let mut command = crate::process::playground(["worker", "sandbox", "--listen", "127.0.0.1:0", "--token-file"]);
+    command.arg(&token_file).arg("--state").arg(&sandboxes);
+    let mut worker = Service::start(command);
+    let listens = worker.ready().to_string();
+    let token = Client::mint(&sandboxes, "alice");
+    let tokens = sandboxes.join("tokens.json");
+    let more = ["--only", "edge", "--worker", &listens, "--worker-token-file", token_file.to_str().expect("text")];
+    let tokens = ["--tokens", tokens.to_str().expect("text")];
+    let mut edge = Service::serve(&sessions, &[&more[..], &tokens[..]].concat());
+    let mut client = Client::open(edge.ready(), &token);
+    let handle = client.handle();
+    let started = client.call("job_exec", &json!({ "session": handle, "command": "sleep 600" }));
+    let job = started["structuredContent"]["job_id"].as_str().expect("a job").to_owned();
+    edge.stop();
+    let mut edge = Service::serve(&sessions, &[&more[..], &tokens[..]].concat());
+    client.address = edge.ready();
+    let polled = client.call("job_poll", &json!({ "job_id": job }));
+    assert!(polled.to_string().contains("running"), "the old session and the old job: {polled}");
+    edge.stop();
+    worker.stop();
+    crate::host::remove(&sandboxes, "alice");
+}

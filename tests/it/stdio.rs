@@ -1,0 +1,121 @@
+//! `playground mcp`: a sandbox at the end of a pipe.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::host::{isolates, remove};
+use crate::process::{PATIENCE, Watched, family_of, playground};
+
+struct Pipe {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Pipe {
+    fn start(state: &std::path::Path) -> Self {
+        let mut command = playground(["mcp", "--state"]);
+        command.arg(state).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { input: child.stdin.take(), child, lines }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input.as_mut().expect("open"), "{line}").expect("written");
+    }
+
+    fn hear(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|fault| panic!("only MCP stands on stdout: {fault}: {line}"))
+    }
+
+    fn initialize(&mut self) {
+        self.say(crate::fake_worker::INITIALIZE);
+        assert_eq!(self.hear()["result"]["serverInfo"]["name"], "playground-sandbox");
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+
+    /// Opens a session with a command that runs in it.
+    fn busy(&mut self) -> Vec<Watched> {
+        self.initialize();
+        self.say(&call(2, "open_session", &json!({})));
+        let opened = self.hear();
+        let session = opened["result"]["structuredContent"]["session"].as_str().expect("a handle").to_owned();
+        self.say(&call(3, "job_exec", &json!({ "session": session, "command": "sleep 600" })));
+        assert_eq!(self.hear()["result"]["isError"], false);
+        let family = family_of(self.child.id());
+        assert!(family.len() >= 2, "a first process and a command");
+        family
+    }
+
+    fn ended(mut self) -> Option<i32> {
+        assert!(Watched::of(self.child.id()).gone_within(PATIENCE), "it did not end");
+        self.child.wait().expect("ended").code()
+    }
+}
+
+fn call(id: u32, tool: &str, arguments: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
+        .to_string()
+}
+
+#[test]
+fn a_line_of_garbage_is_answered_and_the_next_one_is_served() {
+    if !isolates("stdio") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut pipe = Pipe::start(&state);
+    pipe.say("this is no message");
+    let answer = pipe.hear();
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &Value::Null));
+    pipe.initialize();
+    drop(pipe.input.take());
+    assert_eq!(pipe.ended(), Some(0));
+    remove(&state, "local");
+}
+
+#[test]
+fn the_end_of_the_input_ends_everything_that_was_opened() {
+    if !isolates("stdio's end") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut pipe = Pipe::start(&state);
+    let family = pipe.busy();
+    drop(pipe.input.take());
+    assert_eq!(pipe.ended(), Some(0));
+    assert!(family.iter().all(|member| member.gone_within(std::time::Duration::from_secs(2))));
+    remove(&state, "local");
+}
+
+#[test]
+fn a_signal_ends_everything_that_was_opened() {
+    if !isolates("stdio's signal") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let mut pipe = Pipe::start(&state);
+    let family = pipe.busy();
+    let id = Pid::from_raw(i32::try_from(pipe.child.id()).expect("an id")).expect("not zero");
+    kill_process(id, Signal::TERM).expect("signalled");
+    assert_eq!(pipe.ended(), Some(0));
+    assert!(family.iter().all(|member| member.gone_within(std::time::Duration::from_secs(2))));
+    remove(&state, "local");
+}
