@@ -3,6 +3,7 @@
 mod cases;
 mod clocks;
 mod exchange;
+mod multiplexed;
 mod refusals;
 mod sessions;
 mod setting;

@@ -38,6 +38,15 @@ impl Client {
         within(self.stream.write_all(bytes.as_ref())).await.is_ok()
     }
 
+    /// Whether anything has come back yet.
+    pub(crate) fn has_answer(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        if let Ok(read) = self.stream.try_read(&mut piece) {
+            self.read.extend_from_slice(&piece[..read]);
+        }
+        !self.read.is_empty()
+    }
+
     /// A POST to `/mcp` with what any client sends, unless `headers` names it; alice's unless it names a token.
     pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: &str) {
         self.request("POST", "/mcp", headers, Some(body)).await;

@@ -137,6 +137,12 @@ impl Talk {
         self.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()).await;
     }
 
+    /// Sends a chunk and says whether the edge was there to take it.
+    pub(crate) async fn try_chunk(&mut self, bytes: &[u8]) -> bool {
+        let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+        self.stream.write_all(&framed).await.is_ok()
+    }
+
     pub(crate) async fn last_chunk(&mut self) {
         self.send("0\r\n\r\n").await;
     }
