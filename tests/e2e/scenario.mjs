@@ -11,7 +11,6 @@ export const TOOLS = [
 ];
 const STEP_MS = 90_000;
 const JOB_MS = 30_000;
-const TERMINAL = new Set(['exited', 'failed', 'timed_out', 'cancelled', 'lost']);
 
 export async function scenario({ connect, era, knock, denied }) {
   const nonce = randomBytes(6).toString('hex');
@@ -64,10 +63,10 @@ export async function scenario({ connect, era, knock, denied }) {
     text(await shell(`sha256sum < blob`, { cwd: `${home}/${folder}` }), createHash('sha256').update(bytes).digest('hex'));
   });
   await step('job', async () => {
-    const command = 'for i in 1 2 3 4 5; do echo tick-$i; sleep 0.1; done; echo to-stderr >&2; echo last-line';
+    const command = 'for i in 1 2 3 4 5; do echo tick-$i; sleep 0.1; done; echo to-stderr >&2; echo last-line; exit 7';
     const job = started(await client.call('job_exec', { session, command }));
-    const { state, output } = await follow(client, job);
-    equal(state, 'exited', 'state');
+    const { kind, exit_code: code, output } = await follow(client, job);
+    equal(`${kind} ${code}`, 'exited 7', 'end of the job');
     for (const word of ['tick-1', 'tick-5', 'to-stderr', 'last-line']) contains(output, word);
   });
   await step('close', async () => {
@@ -130,9 +129,9 @@ async function apart(owner, session, connect, nonce, knock) {
     const job = started(done.job_exec);
     bad(await attempt(guest, 'job_poll', { job_id: job, wait_ms: 0 }), 'job_poll of a foreign job');
     bad(await attempt(guest, 'job_cancel', { job_id: job }), 'job_cancel of a foreign job');
-    equal(page(await owner.call('job_poll', { job_id: job, wait_ms: 0 })).state, 'running', 'state after the foreign cancel');
+    equal((await poll(owner, { job_id: job, wait_ms: 0 })).state, 'running', 'state after the foreign cancel');
     good(await owner.call('job_cancel', { job_id: job }));
-    equal((await follow(owner, job)).state, 'cancelled', 'state after the owner\'s cancel');
+    equal((await follow(owner, job)).kind, 'cancelled', 'state after the owner\'s cancel');
 
     bad(await attempt(guest, 'close_session', { session }), 'close_session of a foreign session', true);
     text(await owner.call('exec', { session, command: 'echo still-open' }), 'still-open');
@@ -166,23 +165,16 @@ async function follow(client, job) {
   let cursor = 0;
   let output = '';
   while (Date.now() < end) {
-    const result = await client.call('job_poll', { job_id: job, cursor, wait_ms: 2000 });
-    const next = page(result);
-    output += words(result);
-    cursor = next.next_cursor;
-    if (TERMINAL.has(next.state) && !next.has_more) return { state: next.state, output };
+    const page = await poll(client, { job_id: job, cursor, wait_ms: 2000 });
+    output += page.chunks.map((chunk) => chunk.text).join('');
+    cursor = page.next_cursor;
+    if (page.state === 'terminal' && !page.has_more) return { ...page.terminal, output };
   }
   throw new Error(`job ${job} did not end within ${JOB_MS} ms: ${output}`);
 }
 
-/** What a poll tells machines: in `_meta`, whose keys may carry a prefix. */
-function page(result) {
-  const meta = Object.values(good(result)._meta ?? {}).find((value) => value && typeof value === 'object' && 'state' in value)
-    ?? result._meta ?? {};
-  for (const key of ['state', 'next_cursor', 'has_more']) {
-    if (!(key in meta)) throw new Error(`job_poll told no ${key}: ${JSON.stringify(result)}`);
-  }
-  return meta;
+async function poll(client, args) {
+  return JSON.parse(words(good(await client.call('job_poll', args))));
 }
 
 async function readBytes(client, session, path) {
