@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
 use crate::admin::operator;
@@ -270,6 +271,11 @@ fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
 
 /// Runs a child to its end. What is still running then is left to the end of the process.
 fn child_runtime(life: impl Future<Output = ExitCode>) -> ExitCode {
+    // Each client or command costs descriptors, and the usual soft limit of 1024 is for programs that call select.
+    let files = getrlimit(Resource::Nofile);
+    if let Err(fault) = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }) {
+        return child_fault("child", &io::Error::from(fault));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(fault) => return child_fault("child", &fault),

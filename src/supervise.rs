@@ -100,8 +100,19 @@ impl Supervisor {
         asked: mpsc::Receiver<Asked>,
         signals: &mut StopSignals,
     ) -> Result<(Self, Readiness), Outcome> {
+        let mut supervisor = Self::new(plan, asked);
+        match supervisor.until_ready(signals).await {
+            Ok(()) => {
+                let readiness = Readiness { sandboxes: supervisor.sandboxes };
+                Ok((supervisor, readiness))
+            }
+            Err(outcome) => Err(supervisor.stop(outcome, signals).await),
+        }
+    }
+
+    fn new(plan: Plan, asked: mpsc::Receiver<Asked>) -> Self {
         let (tell, events) = mpsc::channel(MOST_EVENTS);
-        let mut supervisor = Self {
+        Self {
             supervises_worker: plan.worker.is_some(),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
@@ -118,13 +129,6 @@ impl Supervisor {
             control_lost: false,
             worker_missed: None,
             tasks: Tasks::new(),
-        };
-        match supervisor.until_ready(signals).await {
-            Ok(()) => {
-                let readiness = Readiness { sandboxes: supervisor.sandboxes };
-                Ok((supervisor, readiness))
-            }
-            Err(outcome) => Err(supervisor.stop(outcome, signals).await),
         }
     }
 
@@ -432,3 +436,6 @@ const CUT_WAIT: Duration = Duration::from_secs(2);
 
 /// A fallen worker is usually back sooner; clients of one that is not get an answer instead of waiting on.
 const MISSED_AFTER: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -208,6 +208,8 @@ const AFTER_FAULT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use kit::Tenant;
     use kit::tasks::Tasks;
     use tokio::sync::mpsc;
@@ -222,6 +224,7 @@ mod tests {
         for folder in [place.path(), deep.as_path()] {
             let path = folder.join("operator.sock");
             let listener = bind(&path).expect("bound");
+            assert_eq!(std::fs::metadata(&path).expect("there").mode() & 0o777, 0o600, "for its owner alone");
             let (questions, mut asked) = mpsc::channel(1);
             let tasks = Tasks::new();
             tasks.start(serve(listener, questions, tasks.clone()));

@@ -17,6 +17,8 @@ pub enum NoUser {
     Root,
     #[error("read /etc/passwd")]
     Accounts(#[source] io::Error),
+    #[error("uid {0} is not mapped in this user namespace; start the service as an ordinary user instead of its root")]
+    Unmapped(u32),
     #[error("every uid from {FIRST} to {LAST} has an account")]
     NoneFree,
 }
@@ -31,7 +33,20 @@ pub(super) fn choose(wanted: &EdgeUser, place: &Path) -> Result<User, NoUser> {
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => String::new(),
         Err(fault) => return Err(NoUser::Accounts(fault)),
     };
-    choose_among(wanted, place, &accounts)
+    let user = choose_among(wanted, place, &accounts)?;
+    // Where there is no such file, there are no user namespaces either.
+    match std::fs::read_to_string("/proc/self/uid_map") {
+        Ok(map) if !maps(&map, user.uid) => Err(NoUser::Unmapped(user.uid)),
+        Ok(_) | Err(_) => Ok(user),
+    }
+}
+
+/// Whether a uid exists in the user namespace of this `uid_map`: first inside, first outside, count.
+fn maps(map: &str, uid: u32) -> bool {
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        matches!(numbers.as_slice(), [first, _, count] if (*first..first + count).contains(&u64::from(uid)))
+    })
 }
 
 fn choose_among(wanted: &EdgeUser, place: &Path, accounts: &str) -> Result<User, NoUser> {
@@ -90,7 +105,7 @@ const LAST: u32 = 65_519;
 mod tests {
     use std::path::Path;
 
-    use super::{FIRST, LAST, NoUser, choose_among};
+    use super::{FIRST, LAST, NoUser, choose_among, maps};
     use crate::config::EdgeUser;
     use crate::worker::child::User;
 
@@ -117,5 +132,14 @@ mod tests {
         assert_ne!(default(ACCOUNTS, "/t").expect("free"), first, "another service has another");
         let taken = format!("{ACCOUNTS}x:x:{}:1::/:/bin/false\n", first.uid);
         assert_ne!(default(&taken, "/s").expect("free").uid, first.uid, "not one that has an account");
+    }
+
+    #[test]
+    fn a_uid_is_mapped_from_the_first_of_its_range_to_the_last() {
+        let map = "         0       1000          1\n         5     100000         10\n";
+        for (uid, expected) in [(0, true), (1, false), (4, false), (5, true), (14, true), (15, false)] {
+            assert_eq!(maps(map, uid), expected, "{uid}");
+        }
+        assert!(maps("0 0 4294967295", 61_184));
     }
 }

@@ -45,9 +45,10 @@ pub struct Inherited {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("start the child {role}")]
+#[error("start the child {role}{}", user.map(|user| format!(" as uid {}", user.uid)).unwrap_or_default())]
 pub struct StartError {
     role: &'static str,
+    user: Option<User>,
     #[source]
     source: io::Error,
 }
@@ -71,7 +72,7 @@ impl Program {
         listener: BorrowedFd<'_>,
         user: Option<User>,
     ) -> Result<Started, StartError> {
-        self.spawn(role, listener, user).map_err(|source| StartError { role, source })
+        self.spawn(role, listener, user).map_err(|source| StartError { role, user, source })
     }
 
     fn spawn(&self, role: &'static str, listener: BorrowedFd<'_>, user: Option<User>) -> io::Result<Started> {

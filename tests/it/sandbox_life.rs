@@ -128,7 +128,7 @@ fn the_halves_run_as_two_services_and_an_edge_restart_leaves_jobs_alone() {
     edge.stop();
     let mut edge = Service::serve(&sessions, &[&more[..], &tokens[..]].concat());
     client.address = edge.ready();
-    let polled = client.call("job_poll", &json!({ "job_id": job }));
+    let polled = client.call("job_poll", &json!({ "job_id": job, "wait_ms": 0 }));
     assert!(polled.to_string().contains("running"), "the old session and the old job: {polled}");
     edge.stop();
     worker.stop();
