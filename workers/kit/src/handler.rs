@@ -1,6 +1,9 @@
 //! The adapter between a [`Worker`] and the MCP library; nothing else of this crate's users sees the library.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, ErrorData, Extensions,
@@ -12,7 +15,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::worker::{Call, Caller, Content, Progress, Refused, Reply, Worker};
+use crate::worker::{Call, Caller, Content, Pending, Progress, Refused, Reply, Worker};
 
 /// Serves one worker; clones share the bound on calls.
 #[derive(Clone)]
@@ -86,14 +89,27 @@ impl ServerHandler for Handler {
             biased;
             // Nobody reads this answer: the client has cancelled the call or is gone.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-            outcome = self.worker.call(call) => match outcome {
-                Ok(reply) => Ok(result(reply).into()),
-                Err(refused @ (Refused::UnknownTool(_) | Refused::InvalidArguments(_))) => {
+            outcome = contained(self.worker.call(call)) => match outcome {
+                Some(Ok(reply)) => Ok(result(reply).into()),
+                Some(Err(refused @ (Refused::UnknownTool(_) | Refused::InvalidArguments(_)))) => {
                     Err(ErrorData::invalid_params(refused.to_string(), None))
                 }
+                None => Err(ErrorData::internal_error(BROKEN, None)),
             },
         }
     }
+}
+
+/// A call's outcome, or `None` if it panicked. The library would leave such a call without an answer for ever.
+async fn contained<T>(mut call: Pending<'_, T>) -> Option<T> {
+    poll_fn(|context| {
+        // The future is never polled again after a panic, so nobody sees what it left half done.
+        match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_panic) => Poll::Ready(None),
+        }
+    })
+    .await
 }
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
@@ -132,5 +148,6 @@ pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// What a line or body that is not JSON gets.
 pub(crate) const PARSE_ERROR: i32 = -32700;
 
+const BROKEN: &str = "the tool broke down; whether it took effect is unknown, and it was not repeated";
 const TOO_MANY_CALLS: &str = "Too many calls are running at once. Nothing was started. Next: wait for one of them to \
                               answer, then call again.";
