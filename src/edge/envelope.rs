@@ -185,8 +185,11 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
 }
 
 fn top(bytes: &[u8]) -> Result<Members<'_>, Cause> {
-    // RawValue checks the whole text once, without recursion, so depth costs nothing here.
+    // RawValue checks the whole text once and without recursion.
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_fault| Cause::Unparsable)?;
+    if is_too_deep(raw.get()) {
+        return Err(Cause::BadShape("it is nested too deeply"));
+    }
     match raw.get().bytes().next() {
         Some(b'{') => Members::read(raw).ok_or(Cause::BadShape("it has too many members")),
         Some(b'[') => Err(Cause::BadShape("batches are not served in any protocol version")),
@@ -194,8 +197,36 @@ fn top(bytes: &[u8]) -> Result<Members<'_>, Cause> {
     }
 }
 
+/// Whether arrays and objects in a valid JSON text lie deeper than a worker's parser can be trusted to follow.
+fn is_too_deep(text: &str) -> bool {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > MOST_DEPTH {
+                    return true;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
 fn kind(top: &Members<'_>, id: Option<RequestId>) -> Result<Kind, Cause> {
     let answers = top.get("result").is_some() || top.get("error").is_some();
+    if top.get("result").is_some() && top.get("error").is_some() {
+        return Err(Cause::BadShape("it has both a result and an error"));
+    }
+    if top.get("params").is_some_and(|params| !params.get().starts_with('{')) {
+        return Err(Cause::BadShape("its params are no object"));
+    }
     match (top.get("method"), id) {
         (Some(_), _) if answers => Err(Cause::BadShape("it has both a method and a result")),
         (Some(_), id) => {
@@ -216,6 +247,9 @@ fn members_of<'a>(raw: Option<&'a RawValue>, place: &'static str) -> Result<Opti
         None => Ok(Some(members)),
     }
 }
+
+/// What common parsers take, serde_json's among them.
+const MOST_DEPTH: usize = 127;
 
 /// Longer than any method's name.
 const MOST_LOGGED: usize = 64;

@@ -30,7 +30,7 @@ use crate::edge::config::Answers;
 use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
 use crate::worker::{Loopback, Upstream};
 
-use answer::Shape;
+use answer::{Absent, Shape};
 use leave::{Exchange, Leave};
 use pool::Pool;
 use relay::{Farewell, Relay, Terms};
@@ -124,7 +124,7 @@ impl Shared {
             },
         };
         let (response, wire) = answered?.into_parts();
-        let shape = answer::judge(&response, expects, session.is_some_and(|session| session.upstream.is_some()))?;
+        let shape = answer::judge(&response, expects, absent(session.as_ref()))?;
         let (parts, body) = response.into_parts();
         let Answers { idle, comment, .. } = self.limits;
         let terms = Terms { events: shape == Shape::Events, idle, comment, reference: head.reference };
@@ -187,6 +187,15 @@ impl Manner {
             opening: message.era == Era::Opening,
             farewell,
         }
+    }
+}
+
+/// What a 404 of the worker's would be about.
+fn absent(session: Option<&Session>) -> Absent {
+    match session {
+        None => Absent::Method,
+        Some(Session { upstream: Some(_), .. }) => Absent::Session,
+        Some(Session { upstream: None, .. }) => Absent::Nothing,
     }
 }
 

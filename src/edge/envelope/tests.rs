@@ -81,6 +81,9 @@ async fn what_is_no_single_message_is_refused() {
         r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
         r#"{"jsonrpc":"2.0","result":{}}"#,
         r#"{"jsonrpc":"2.0","method":"initialize"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":"x"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#,
     ] {
         assert!(matches!(refusal(bad).await.0, Cause::BadShape(_)), "{bad}");
     }
@@ -119,13 +122,15 @@ async fn a_body_at_the_cap_passes_and_one_more_byte_does_not() {
 }
 
 #[tokio::test]
-async fn deep_nesting_costs_nothing_here() {
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"arguments":{}1{}}}}}"#,
-        "[".repeat(1900),
-        "]".repeat(1900)
-    );
-    assert!(parse(&[], body).await.is_ok());
+async fn nesting_of_127_passes_and_one_more_does_not() {
+    let nested = |depth: usize| {
+        // Two of the levels are the message and its params.
+        let (open, close) = ("[".repeat(depth - 2), "]".repeat(depth - 2));
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"a":"[[[\"[[","b":{open}1{close},"c":[[]]}}}}"#)
+    };
+    assert!(parse(&[], nested(127)).await.is_ok());
+    assert!(matches!(refusal(&nested(128)).await.0, Cause::BadShape(_)));
+    assert!(matches!(refusal(&nested(1900)).await.0, Cause::BadShape(_)));
 }
 
 #[tokio::test]

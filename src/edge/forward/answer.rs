@@ -16,6 +16,17 @@ pub(super) enum Expects {
     Stream,
 }
 
+/// What a worker's 404 means to the client that gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// The worker has forgotten the session that the edge named.
+    Session,
+    /// A method that does not exist, if the answer says so.
+    Method,
+    /// Neither, and a legacy client would take it for the end of its session and send the call again.
+    Nothing,
+}
+
 /// How an answer that may pass is told on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -25,14 +36,18 @@ pub(super) enum Shape {
 }
 
 /// Whether the answer may pass, and in which shape. A worker's complaint about the edge never reaches a client as one.
-pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, sessionful: bool) -> Result<Shape, Cause> {
+pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, absent: Absent) -> Result<Shape, Cause> {
     let status = response.status();
     let headers = response.headers();
     if status.is_redirection() || REFUSALS.contains(&status) {
         return Err(Cause::WorkerRefusedUs);
     }
-    if sessionful && status == StatusCode::NOT_FOUND {
-        return Err(Cause::UnknownSession);
+    if status == StatusCode::NOT_FOUND {
+        match absent {
+            Absent::Session => return Err(Cause::UnknownSession),
+            Absent::Nothing => return Err(Cause::WorkerAnswerUnusable(ONLY_ABSENT)),
+            Absent::Method => {}
+        }
     }
     if expects == Expects::Stream && status == StatusCode::METHOD_NOT_ALLOWED {
         return Err(Cause::MethodNotAllowed { allow: "POST, DELETE" });
@@ -55,8 +70,7 @@ pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, sessionfu
         Some(shape) if !empty => Ok(shape),
         _ if status.is_success() && expects == Expects::Acceptance => Ok(Shape::Nothing),
         _ if status.is_success() => Err(Cause::WorkerAnswerUnusable("it is neither JSON nor an event stream")),
-        // To a client 404 means "session gone" or "no such method", and this is neither.
-        _ if status == StatusCode::NOT_FOUND => Err(Cause::WorkerAnswerUnusable("it says 404 and nothing else")),
+        _ if status == StatusCode::NOT_FOUND => Err(Cause::WorkerAnswerUnusable(ONLY_ABSENT)),
         _ => Err(Cause::WorkerError(status)),
     }
 }
@@ -91,6 +105,9 @@ fn shape_of(kind: &HeaderValue) -> Option<Shape> {
     }
 }
 
+/// To a client 404 means "session gone" or "no such method", so it is not passed on for anything else.
+const ONLY_ABSENT: &str = "it says that there is nothing here";
+
 /// These are about the edge's own credential and address, which no client can mend.
 const REFUSALS: [StatusCode; 4] = [
     StatusCode::UNAUTHORIZED,
@@ -104,7 +121,7 @@ const MOST_SESSION_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use super::{Expects, Shape, judge};
+    use super::{Absent, Expects, Shape, judge};
     use crate::edge::Cause;
     use bytes::Bytes;
     use http::{Response, StatusCode};
@@ -115,7 +132,7 @@ mod tests {
         if let Some(kind) = kind {
             response = response.header("content-type", kind);
         }
-        judge(&response.body(Full::new(Bytes::from(body))).expect("a response"), expects, false)
+        judge(&response.body(Full::new(Bytes::from(body))).expect("a response"), expects, Absent::Method)
     }
 
     const JSON: Option<&str> = Some("application/json");
@@ -128,6 +145,17 @@ mod tests {
             assert_eq!(check(status, JSON, "{}", Expects::Result), Ok(Shape::Json), "{status}");
         }
         assert_eq!(check(202, None, "", Expects::Acceptance), Ok(Shape::Nothing));
+    }
+
+    #[test]
+    fn a_404_means_what_the_exchange_can_mean_by_it() {
+        let response = || Response::builder().status(404).header("content-type", "application/json");
+        let check = |absent| {
+            judge(&response().body(Full::new(Bytes::from("{}"))).expect("a response"), Expects::Result, absent)
+        };
+        assert_eq!(check(Absent::Session), Err(Cause::UnknownSession));
+        assert_eq!(check(Absent::Method), Ok(Shape::Json));
+        assert!(matches!(check(Absent::Nothing), Err(Cause::WorkerAnswerUnusable(_))));
     }
 
     #[test]

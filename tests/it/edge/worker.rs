@@ -206,7 +206,7 @@ async fn serve(mut talk: Talk, connection: usize, script: &Arc<Script>, tell: &w
         tell.send_modify(|arrived| arrived.push(arrival.clone()));
         match script(arrival, talk).await {
             Next::Keep(kept) => talk = kept,
-            Next::Close(_) => return,
+            Next::Close(talk) => return drop(talk),
         }
     }
 }
