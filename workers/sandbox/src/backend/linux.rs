@@ -22,29 +22,26 @@ mod pile;
 mod probe;
 mod provision;
 mod removal;
+mod slot;
+mod start;
 mod wire;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::{Tenant, tasks::Tasks};
-use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::net::unix::pipe;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::cgroup::Cgroups;
-use self::command::LinuxCommand;
-use self::launch::{Program, Users, launch};
-use self::layout::{Hold, Layout, Meta, Pile, step};
-use self::live::{Answer, Live};
-use self::wire::{Bounds, HOME, LONGEST_INLINE, Order, PILE_FOLDER, Setup, Start, Step, USER, WORKSPACE};
+use self::launch::Program;
+use self::layout::{Layout, step};
+use self::live::Live;
+use self::slot::Slot;
+use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
     Assurances, Backend, BackendError, CommandSpec, Config, FileError, Guest, GuestPath, Pending, Provision,
-    Provisioned, Shell, Started, UidMap, Written,
+    Provisioned, Started, UidMap, Written,
 };
 
 pub use self::init::init_main;
@@ -65,29 +62,6 @@ struct Inner {
     closing: AtomicBool,
     #[cfg(feature = "test-door")]
     unconfined: bool,
-}
-
-/// A tenant's place, running or not.
-struct Slot {
-    /// One at a time opens, stops, makes or destroys; held across waits, which no mutex may be.
-    gate: Semaphore,
-    live: Mutex<Option<Arc<Live>>>,
-}
-
-impl Slot {
-    async fn alone(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.gate.acquire().await.ok()
-    }
-
-    fn live(&self) -> Option<Arc<Live>> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        live.as_ref().filter(|live| !live.is_dead()).map(Arc::clone)
-    }
-
-    fn set(&self, live: Option<Arc<Live>>) {
-        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
-    }
 }
 
 impl LinuxBackend {
@@ -153,91 +127,6 @@ impl Inner {
         }
     }
 
-    fn slot(&self, tenant: &Tenant) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = slots
-            .entry(tenant.clone())
-            .or_insert_with(|| Arc::new(Slot { gate: Semaphore::new(1), live: Mutex::new(None) }));
-        Arc::clone(slot)
-    }
-
-    /// The tenant's running sandbox, started if it is not running.
-    async fn live(self: &Arc<Self>, tenant: &Tenant) -> Result<Arc<Live>, BackendError> {
-        let slot = self.known(tenant)?;
-        if let Some(live) = slot.live() {
-            return Ok(live);
-        }
-        let _alone = slot.alone().await;
-        if let Some(live) = slot.live() {
-            return Ok(live);
-        }
-        self.launch(tenant, &slot).await
-    }
-
-    /// The slot of a tenant that has a sandbox; no request for a name that has none leaves anything behind.
-    fn known(&self, tenant: &Tenant) -> Result<Arc<Slot>, BackendError> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get(tenant) {
-            return Ok(Arc::clone(slot));
-        }
-        drop(slots);
-        self.layout.tenant(tenant)?.meta()?;
-        Ok(self.slot(tenant))
-    }
-
-    /// Starts a tenant's sandbox. The caller holds the slot's gate. Not given up half-way when the future is dropped:
-    /// the blocking part finishes, and what it made ends by the end of its socket.
-    async fn launch(self: &Arc<Self>, tenant: &Tenant, slot: &Slot) -> Result<Arc<Live>, BackendError> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err(BackendError::ShuttingDown);
-        }
-        let (this, name) = (Arc::clone(self), tenant.clone());
-        let started = tokio::task::spawn_blocking(move || this.start_first_process(&name)).await;
-        let (launched, cgroup, lock) = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
-        let deadline = self.config.limits.kill_deadline;
-        let live =
-            Live::adopt(tenant.clone(), launched, cgroup, Some(lock), deadline).map_err(step("start a sandbox"))?;
-        self.tasks.start(Arc::clone(&live).run());
-        slot.set(Some(Arc::clone(&live)));
-        // A shutdown that began meanwhile did not see this tenant.
-        if self.closing.load(Ordering::Acquire) {
-            live.end().await?;
-            return Err(BackendError::ShuttingDown);
-        }
-        Ok(live)
-    }
-
-    fn start_first_process(
-        &self,
-        tenant: &Tenant,
-    ) -> Result<(launch::Launched, Option<cgroup::TenantCgroup>, Hold), BackendError> {
-        let home = self.layout.tenant(tenant)?;
-        let meta = home.meta()?;
-        let lock = home.hold()?;
-        let users = users(self.ids, &meta)?;
-        let owner = match users {
-            Users::Range(first) => Some(first),
-            Users::Single => None,
-        };
-        let cgroup = self
-            .cgroups
-            .make(tenant, &self.config.limits, owner)
-            .map_err(step(format!("make the cgroups of {tenant}")))?;
-        let (files, workspace, pile) = (home.home(), home.workspace(), home.pile());
-        let mut folders: Vec<(&'static str, &Path)> = vec![(HOME, &files), (WORKSPACE, &workspace)];
-        if meta.pile != Pile::None {
-            folders.push((PILE_FOLDER, &pile));
-        }
-        let setup = self.setup(tenant.as_str(), meta.pile != Pile::None);
-        match launch(&self.program, users, Some(&cgroup), setup, &folders) {
-            Ok(launched) => Ok((launched, Some(cgroup), lock)),
-            Err(fault) => {
-                let _ = cgroup.remove(self.config.limits.kill_deadline);
-                Err(fault)
-            }
-        }
-    }
-
     fn setup(&self, host_name: &str, pile: bool) -> Setup {
         let limits = &self.config.limits;
         Setup {
@@ -256,11 +145,6 @@ impl Inner {
             unconfined: self.unconfined,
         }
     }
-
-    async fn start(self: &Arc<Self>, tenant: &Tenant, spec: CommandSpec) -> Result<Started, BackendError> {
-        let live = self.live(tenant).await?;
-        begin(live, spec).await
-    }
 }
 
 impl Drop for Inner {
@@ -272,106 +156,6 @@ impl Drop for Inner {
             live.abandon();
         }
         self.cgroups.leave();
-    }
-}
-
-/// Starts a command in a running sandbox.
-async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started, BackendError> {
-    let starting = || step("start a command");
-    if spec.command.contains('\0') {
-        return Err(starting()(io::Error::new(io::ErrorKind::InvalidInput, "a command cannot hold a zero byte")));
-    }
-    let id = live.number();
-    let streams = Streams::make(spec.stdin).map_err(starting())?;
-    let text = if spec.command.len() > LONGEST_INLINE {
-        Some(files::memory_file(spec.command.as_bytes()).map_err(starting())?)
-    } else {
-        None
-    };
-    // Control groups are files in memory: making one blocks for microseconds at most.
-    let group = live.cgroup.as_ref().map(|cgroup| cgroup.command(id)).transpose().map_err(starting())?.flatten();
-    let (group, folder) = group.unzip();
-    let job = live.register(id, group)?;
-    let order = Order::Start(Start {
-        id,
-        command: text.is_none().then_some(spec.command),
-        login: spec.shell == Shell::Login,
-        cwd: spec.cwd.clone(),
-        stdin: spec.stdin,
-        cgroup: folder.is_some(),
-    });
-    let theirs =
-        [streams.theirs.0.as_ref(), Some(&streams.theirs.1), Some(&streams.theirs.2), text.as_ref(), folder.as_ref()];
-    let descriptors: Vec<_> = theirs.into_iter().flatten().map(AsFd::as_fd).collect();
-    // A caller that stops waiting here leaves a command that nobody knows; it is reaped with its sandbox's others.
-    let answer = live.ask(id, &order, &descriptors).await;
-    match answer {
-        Ok(Answer::Started) => {}
-        Ok(Answer::NotStarted(Step::Directory, _)) => {
-            live.forget(id);
-            return Err(BackendError::NoDirectory(spec.cwd.unwrap_or_else(|| HOME.to_owned())));
-        }
-        Ok(Answer::NotStarted(at, fault)) => {
-            live.forget(id);
-            let what = match at {
-                Step::Fork => "start a process for a command",
-                Step::Become | Step::Directory => "become the tenant's user",
-                Step::Execute => "hand a command to the shell",
-            };
-            return Err(step(what)(fault));
-        }
-        Ok(Answer::Opened(_) | Answer::Written { .. } | Answer::FileFault(_)) => {
-            live.forget(id);
-            return Err(starting()(io::ErrorKind::InvalidData.into()));
-        }
-        Err(fault) => {
-            live.forget(id);
-            return Err(fault);
-        }
-    }
-    streams.started(LinuxCommand { live, job }).map_err(starting())
-}
-
-/// The pipes of one command, both ends.
-struct Streams {
-    theirs: (Option<OwnedFd>, OwnedFd, OwnedFd),
-    ours: (Option<OwnedFd>, OwnedFd, OwnedFd),
-}
-
-impl Streams {
-    fn make(stdin: bool) -> io::Result<Self> {
-        let pipe = || pipe_with(PipeFlags::CLOEXEC);
-        let (stdin, to_stdin) =
-            if stdin { pipe().map(|(read, write)| (Some(read), Some(write)))? } else { (None, None) };
-        let (from_stdout, stdout) = pipe()?;
-        let (from_stderr, stderr) = pipe()?;
-        Ok(Self { theirs: (stdin, stdout, stderr), ours: (to_stdin, from_stdout, from_stderr) })
-    }
-
-    fn started(self, command: LinuxCommand) -> io::Result<Started> {
-        let stdin = match self.ours.0 {
-            Some(stdin) => Some(Box::new(pipe::Sender::from_owned_fd(stdin)?) as Box<_>),
-            None => None,
-        };
-        Ok(Started {
-            stdin,
-            stdout: Box::new(pipe::Receiver::from_owned_fd(self.ours.1)?),
-            stderr: Box::new(pipe::Receiver::from_owned_fd(self.ours.2)?),
-            command: Box::new(command),
-        })
-    }
-}
-
-fn users(ids: UidMap, meta: &Meta) -> Result<Users, BackendError> {
-    match (ids, meta.first_uid) {
-        (UidMap::Range, Some(first)) => Ok(Users::Range(first)),
-        (UidMap::Single, None) => Ok(Users::Single),
-        (UidMap::Range, None) => Err(step("use a sandbox")(io::Error::other(
-            "it was made by an ordinary user's service; run the service as that user",
-        ))),
-        (UidMap::Single, Some(_)) => {
-            Err(step("use a sandbox")(io::Error::other("it was made by root's service; run the service as root")))
-        }
     }
 }
 
@@ -389,11 +173,19 @@ impl Backend for LinuxBackend {
         tenant: &'a Tenant,
         spec: &'a Provision,
     ) -> Pending<'a, Result<Provisioned, BackendError>> {
-        Box::pin(self.0.provision(tenant, spec))
+        let (this, tenant, spec) = (Arc::clone(&self.0), tenant.clone(), spec.clone());
+        Box::pin(async move {
+            let work = Arc::clone(&this);
+            this.to_the_end(async move { work.provision(&tenant, &spec).await }).await
+        })
     }
 
     fn destroy<'a>(&'a self, tenant: &'a Tenant, delete_pile: bool) -> Pending<'a, Result<(), BackendError>> {
-        Box::pin(self.0.destroy(tenant, delete_pile))
+        let (this, tenant) = (Arc::clone(&self.0), tenant.clone());
+        Box::pin(async move {
+            let work = Arc::clone(&this);
+            this.to_the_end(async move { work.destroy(&tenant, delete_pile).await }).await
+        })
     }
 
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {
@@ -415,12 +207,16 @@ impl Backend for LinuxBackend {
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>> {
         Box::pin(async move {
             let slot = self.0.known(tenant)?;
-            let _alone = slot.alone().await;
-            if let Some(live) = slot.live() {
-                live.end().await?;
-            }
-            slot.set(None);
-            Ok(())
+            self.0
+                .to_the_end(async move {
+                    let _alone = slot.alone().await;
+                    if let Some(live) = slot.live() {
+                        live.end().await?;
+                    }
+                    slot.set(None);
+                    Ok(())
+                })
+                .await
         })
     }
 

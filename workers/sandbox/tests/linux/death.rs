@@ -71,6 +71,7 @@ async fn a_fork_bomb_is_held_and_dies() {
     })
     .await;
     assert_eq!(world.says(&other, "echo calm").await, "calm");
+    assert_eq!(world.says(&me, "echo builtin").await, "builtin", "a shell can still be had to clear up with");
     assert_eq!(within(started.command.kill()).await.unwrap(), Killed::Command);
     assert!(living(init).is_empty(), "{:?}", living(init));
     assert_eq!(world.says(&me, "echo again").await, "again");
@@ -174,4 +175,28 @@ async fn shutdown_leaves_no_process_and_no_control_group() {
 /// What lives in a tenant beside its first process; the dead whom nobody has reaped yet do not live.
 fn living(init: i32) -> Vec<Seen> {
     host::family(init).into_iter().filter(|process| !process.zombie).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_caller_went_away_before_it_began_is_ended() {
+    let Some(world) = world("unclaimed") else { return };
+    let me = world.make("me").await;
+    let init = world.init(&me).await;
+    for _ in 0..20 {
+        let starting = world.backend.start(&me, crate::world::spec("exec sleep 7011"));
+        tokio::select! {
+            biased;
+            started = starting => drop(within(started.unwrap().command.kill()).await),
+            // Polled once, then dropped.
+            () = std::future::ready(()) => {}
+        }
+    }
+    within(async {
+        // The order of every start is in the first process's queue before this one.
+        world.says(&me, "true").await;
+        while !living(init).is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
 }

@@ -33,6 +33,18 @@ async fn a_making_that_was_cut_short_is_finished_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_only_its_owner_may_execute_serves_all_the_same() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("init");
+    std::fs::copy(crate::world::init_program(), &program).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let Some(world) = world_with("private program", |config| config.program = program) else { return };
+    let me = world.make("me").await;
+    assert_eq!(world.says(&me, "echo up").await, "up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_cannot_be_a_folder_is_refused_and_makes_nothing() {
     let Some(world) = world("names") else { return };
     for name in ["..", "a/b", "A", "-x", "a b"] {

@@ -14,6 +14,7 @@ use kit::Tenant;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Pid;
 
+use super::wire::HEAD_ROOM;
 use crate::backend::Limits;
 
 /// The folders of one service; each tenant has one of its own in each.
@@ -71,7 +72,7 @@ impl Cgroups {
             fs::create_dir(unified.join(FIRST))?;
             if self.controllers {
                 fs::write(unified.join("memory.max"), limits.memory.to_string())?;
-                fs::write(unified.join("pids.max"), limits.processes.to_string())?;
+                fs::write(unified.join("pids.max"), (limits.processes + HEAD_ROOM).to_string())?;
                 let _ = fs::write(unified.join("memory.swap.max"), "0");
             }
             // The first process puts commands into groups itself, for which it must own the ancestor's list too.
@@ -85,7 +86,7 @@ impl Cgroups {
         }
         if let Some(pids) = &groups.pids {
             fs::create_dir(pids)?;
-            fs::write(pids.join("pids.max"), limits.processes.to_string())?;
+            fs::write(pids.join("pids.max"), (limits.processes + HEAD_ROOM).to_string())?;
         }
         Ok(TenantCgroup { owner, ..groups })
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use rustix::fs::MemfdFlags;
 
 use super::live::{Answer, Live};
-use super::wire::{FileFault, Kind, Order};
+use super::wire::{FileFault, Kind, LONGEST_PATH, Order};
 use crate::backend::{FileError, GuestPath, Written};
 
 pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec<u8>, FileError> {
     let id = live.number();
-    let order = Order::Read { id, cwd: path.cwd.clone(), path: path.path.clone() };
+    let order = Order::Read { id, cwd: folder(path), path: path.path.clone() };
     let name = path.path.clone();
     match ask(live, id, &order, None, &name).await? {
         Answer::Opened(file) => blocking(&name.clone(), move || read_whole(File::from(file), name, most)).await?,
@@ -24,7 +24,7 @@ pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec
 
 pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Result<Written, FileError> {
     let id = live.number();
-    let order = Order::Write { id, cwd: path.cwd.clone(), path: path.path.clone() };
+    let order = Order::Write { id, cwd: folder(path), path: path.path.clone() };
     let name = path.path.clone();
     let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
     let content = blocking(&name, move || memory_file(&content)).await?.map_err(|source| other(&name, source))?;
@@ -38,6 +38,11 @@ pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Re
     }
 }
 
+/// The folder to start at; one that no path can name is sent as one that is not there.
+fn folder(path: &GuestPath) -> String {
+    if path.cwd.len() > LONGEST_PATH { String::new() } else { path.cwd.clone() }
+}
+
 /// A file without a name that holds `content`.
 pub(super) fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
     let descriptor = rustix::fs::memfd_create("content", MemfdFlags::CLOEXEC)?;
@@ -49,6 +54,9 @@ pub(super) fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
 async fn ask(live: &Live, id: u64, order: &Order, content: Option<&OwnedFd>, name: &str) -> Result<Answer, FileError> {
     if name.contains('\0') {
         return Err(other(name, io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a zero byte")));
+    }
+    if name.len() > LONGEST_PATH {
+        return Err(other(name, io::Error::from_raw_os_error(libc::ENAMETOOLONG)));
     }
     let descriptors: Vec<_> = content.map(AsFd::as_fd).into_iter().collect();
     match tokio::time::timeout(DEADLINE, live.ask(id, order, &descriptors)).await {

@@ -49,8 +49,15 @@ pub fn init_main() -> ExitCode {
     if wire::send(socket.as_fd(), &Report::Ready, &[]).is_err() {
         return ExitCode::FAILURE;
     }
-    let mut init =
-        Init { socket, single, filter: filters, nested: setup.nested, pile: setup.pile, children: HashMap::new() };
+    let mut init = Init {
+        socket,
+        single,
+        filter: filters,
+        nested: setup.nested,
+        pile: setup.pile,
+        processes: setup.limits.processes,
+        children: HashMap::new(),
+    };
     init.serve(&children, &mut buffer);
     ExitCode::SUCCESS
 }
@@ -75,6 +82,8 @@ struct Init {
     filter: Option<filter::Program>,
     nested: bool,
     pile: bool,
+    /// How many processes commands may have.
+    processes: u64,
     /// What was forked for an order and has not been reaped.
     children: HashMap<i32, Child>,
 }

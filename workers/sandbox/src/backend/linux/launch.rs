@@ -1,13 +1,13 @@
 //! Starting a tenant's first process, up to the moment when its world stands.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, open};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, memfd_create, open};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getgid, getuid, pidfd_send_signal, waitid};
@@ -31,6 +31,7 @@ impl Program {
         let opening = || step(format!("open the program {}", path.display()));
         let file =
             open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|fault| opening()(fault.into()))?;
+        let file = executable_by_all(file).map_err(opening())?;
         let file = rustix::io::fcntl_dupfd_cloexec(file, ABOVE_STANDARD).map_err(|fault| opening()(fault.into()))?;
         let mut list = vec![c"playground".to_owned()];
         for argument in arguments {
@@ -38,6 +39,18 @@ impl Program {
         }
         Ok(Self { file, arguments: list })
     }
+}
+
+/// The same program if a stranger may execute it, as a tenant's root is one; else a copy that has no owner.
+fn executable_by_all(program: OwnedFd) -> io::Result<OwnedFd> {
+    if fstat(&program)?.st_mode & 0o001 != 0 {
+        return Ok(program);
+    }
+    let mut copy = File::from(memfd_create("playground", MemfdFlags::CLOEXEC)?);
+    io::copy(&mut File::from(program), &mut copy)?;
+    // A file that is open for writing cannot be executed; this descriptor is the only one.
+    let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
+    Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Which users of the host a tenant consists of.

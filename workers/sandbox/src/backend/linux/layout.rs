@@ -31,8 +31,18 @@ pub(super) struct Meta {
     /// First user id of the tenant's range on the host; absent where one id is all there is.
     pub(super) first_uid: Option<u32>,
     pub(super) pile: Pile,
-    /// The tenant was destroyed and only its pile is kept.
-    pub(super) destroyed: bool,
+    pub(super) stage: Stage,
+}
+
+/// Whether there is a sandbox to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Stage {
+    /// It is being made, or its making was cut short.
+    Making,
+    Ready,
+    /// Only its pile is kept.
+    Destroyed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +55,7 @@ pub(super) enum Pile {
 
 impl Meta {
     pub(super) fn new(first_uid: Option<u32>) -> Self {
-        Self { version: VERSION, first_uid, pile: Pile::None, destroyed: false }
+        Self { version: VERSION, first_uid, pile: Pile::None, stage: Stage::Making }
     }
 
     pub(super) fn pile_state(&self) -> PileState {
@@ -147,7 +157,7 @@ impl Home {
     /// What is remembered, of a tenant that has a sandbox now.
     pub(super) fn meta(&self) -> Result<Meta, BackendError> {
         self.remembered()?
-            .filter(|meta| !meta.destroyed)
+            .filter(|meta| meta.stage == Stage::Ready)
             .ok_or_else(|| BackendError::NotProvisioned(self.tenant.clone()))
     }
 

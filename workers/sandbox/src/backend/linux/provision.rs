@@ -8,8 +8,11 @@ use std::sync::Arc;
 
 use kit::Tenant;
 
-use super::layout::{Home, Meta, Pile, step};
-use super::{Inner, Slot, Users, begin, pile, removal, users};
+use super::launch::Users;
+use super::layout::{Home, Meta, Pile, Stage, step};
+use super::slot::{Slot, users};
+use super::start::begin;
+use super::{Inner, pile, removal};
 use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
 
 impl Inner {
@@ -25,18 +28,23 @@ impl Inner {
         let slot = self.slot(tenant);
         let _alone = slot.alone().await;
         let home = self.layout.tenant(tenant)?;
-        if let Some(meta) = home.remembered()?.filter(|meta| !meta.destroyed) {
+        if let Some(meta) = home.remembered()?.filter(|meta| meta.stage == Stage::Ready) {
             return Ok(Provisioned { created: false, pile: meta.pile_state() });
         }
         let wanted = self.pile(spec.pile)?;
+        // Whatever goes wrong now, a pile that was kept from before is somebody's data.
+        let new_pile = !home.pile().exists();
         let (this, place) = (Arc::clone(self), home.clone());
         let made = tokio::task::spawn_blocking(move || this.make(&place, wanted)).await;
-        let meta = made.map_err(|fault| step("make a sandbox")(io::Error::other(fault)))??;
-        if wanted == Pile::Enforced
-            && let Err(fault) = self.attack(tenant, &home, &meta, &slot).await
-        {
+        let mut meta = made.map_err(|fault| step("make a sandbox")(io::Error::other(fault)))??;
+        let tested = match wanted {
+            Pile::Enforced => self.attack(tenant, &home, &meta, &slot).await,
+            Pile::Unenforced | Pile::None => Ok(()),
+        };
+        meta.stage = Stage::Ready;
+        if let Err(fault) = tested.and_then(|()| home.remember(&meta)) {
             // Nobody has used the sandbox yet, so it goes as a whole.
-            let _ = self.remove(&home, true).await;
+            let _ = self.remove(&home, new_pile).await;
             return Err(fault);
         }
         Ok(Provisioned { created: true, pile: meta.pile_state() })
@@ -55,8 +63,8 @@ impl Inner {
         }
     }
 
-    /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. The record
-    /// is written last: before it the tenant does not exist.
+    /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. Until the
+    /// record says that it is ready, the tenant does not exist.
     fn make(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
         let naming = || step(format!("make {}", home.folder().display()));
         folder(home.folder(), 0o700).map_err(naming())?;
@@ -95,30 +103,36 @@ impl Inner {
         let users = users(self.ids, meta)?;
         let making = || step(format!("make {}", twin.display()));
         pile::remove(&twin).and_then(|()| pile::file(&twin, users, true)).map_err(making())?;
-        let result = async {
-            let live = self.launch(tenant, slot).await?;
-            let test =
-                CommandSpec { command: pile::SELF_TEST.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
-            let started = begin(Arc::clone(&live), test).await?;
-            let exit = tokio::time::timeout(live.deadline, started.command.ended()).await;
-            live.end().await?;
-            slot.set(None);
-            match exit {
-                Ok(Exit::Code(0)) => Ok(()),
-                Ok(other) => {
-                    Err(BackendError::NotEnforceable(format!("the self-test from inside ended with {other:?}")))
-                }
-                Err(_elapsed) => Err(BackendError::NotEnforceable("the self-test from inside did not end".to_owned())),
-            }
+        let result = self.ask_from_inside(tenant, meta, slot).await;
+        pile::remove(&twin).map_err(step(format!("remove {}", twin.display())))?;
+        match result? {
+            Some(Exit::Code(0)) => Ok(()),
+            Some(other) => Err(BackendError::NotEnforceable(format!("the self-test from inside ended with {other:?}"))),
+            None => Err(BackendError::NotEnforceable("the self-test from inside did not end".to_owned())),
         }
-        .await;
-        let removed = pile::remove(&twin).map_err(step(format!("remove {}", twin.display())));
-        result.and(removed)
+    }
+
+    /// Runs the self-test in a sandbox that is started for it and ended again.
+    async fn ask_from_inside(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        meta: &Meta,
+        slot: &Slot,
+    ) -> Result<Option<Exit>, BackendError> {
+        let live = self.launch(tenant, slot, meta.clone()).await?;
+        let test = CommandSpec { command: pile::SELF_TEST.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
+        let exit = match begin(Arc::clone(&live), test).await {
+            Ok(started) => Ok(tokio::time::timeout(live.deadline, started.command.ended()).await.ok()),
+            Err(fault) => Err(fault),
+        };
+        live.end().await?;
+        slot.set(None);
+        exit
     }
 
     pub(super) async fn destroy(self: &Arc<Self>, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
         let home = self.layout.tenant(tenant)?;
-        if home.remembered()?.is_none_or(|meta| meta.destroyed && !delete_pile) {
+        if home.remembered()?.is_none_or(|meta| meta.stage == Stage::Destroyed && !delete_pile) {
             return Err(BackendError::NotProvisioned(tenant.clone()));
         }
         let slot = self.slot(tenant);
@@ -143,7 +157,7 @@ fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
     let lock = home.hold()?;
     let keeps_pile = !delete_pile && home.pile().exists();
     if let Some(mut meta) = home.remembered()? {
-        meta.destroyed = true;
+        meta.stage = Stage::Destroyed;
         home.remember(&meta)?;
     }
     for path in [home.home(), home.workspace()] {

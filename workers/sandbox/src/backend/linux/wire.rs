@@ -219,6 +219,13 @@ pub(super) const PACKET: usize = 160 << 10;
 /// The longest command that travels in the packet. JSON may make six bytes of one.
 pub(super) const LONGEST_INLINE: usize = 16 << 10;
 
+/// The kernel's own bound on a path, the ending zero byte not counted.
+pub(super) const LONGEST_PATH: usize = 4095;
+
+/// How many processes the first process may have beyond what commands may: a tenant that has used up its own can still
+/// be given a shell to clear up with.
+pub(super) const HEAD_ROOM: u64 = 32;
+
 const MOST_DESCRIPTORS: usize = 8;
 
 /// The one user that a tenant's commands run as, and the group of the same number.

@@ -12,7 +12,9 @@ use rustix::thread::{
 };
 
 use super::{ALL_CHILDREN, Fault, Init, filter};
-use crate::backend::linux::wire::{self, Bounds, GUEST, HOME, PILE_FILE, Report, Setup, Start, Status, Step, USER};
+use crate::backend::linux::wire::{
+    self, Bounds, GUEST, HEAD_ROOM, HOME, PILE_FILE, Report, Setup, Start, Status, Step, USER,
+};
 use crate::sys::{kernel, spawn};
 
 /// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
@@ -41,7 +43,7 @@ fn bound(limits: &Bounds) -> Result<(), Fault> {
             .map_err(Fault::at(format!("set the limit {resource:?}")))
     };
     limit(Resource::Core, 0)?;
-    limit(Resource::Nproc, limits.processes)?;
+    limit(Resource::Nproc, limits.processes + HEAD_ROOM)?;
     limit(Resource::Fsize, limits.file_size)?;
     limit(Resource::Memlock, 64 << 20)?;
     limit(Resource::Msgqueue, 800 << 10)?;
@@ -107,7 +109,8 @@ fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
 fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     let id = start.id;
     let confined = init.filter.is_some();
-    if let Err(fault) = detach(streams).and_then(|()| if confined { become_guest(false) } else { Ok(()) }) {
+    let become_user = || if confined { become_guest(false) } else { Ok(()) };
+    if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
         give_up(init, id, Step::Become, &fault);
     }
     if let Err(fault) = rustix::process::chdir(start.cwd.as_deref().unwrap_or(HOME)) {
@@ -150,6 +153,13 @@ fn detach(streams: &[OwnedFd; 3]) -> io::Result<()> {
         kernel::duplicate_onto(stream.as_fd(), number)?;
     }
     Ok(())
+}
+
+/// Holds the command to what tenants may have. Only now, after the change of user: the kernel refuses the coming exec of
+/// a process that changed to a user who has too many already.
+fn bound_processes(most: u64) -> io::Result<()> {
+    let most = getrlimit(Resource::Nproc).maximum.map_or(most, |bound| bound.min(most));
+    Ok(setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// Becomes the tenant's user, for good and without a capability.

@@ -1,0 +1,199 @@
+//! A tenant's place in the service: running or not, and who may change that.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kit::{Tenant, tasks::Tasks};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::Inner;
+use super::cgroup::TenantCgroup;
+use super::launch::{Launched, Users, launch};
+use super::layout::{Hold, Meta, Pile, step};
+use super::live::Live;
+use super::start::begin;
+use super::wire::{HOME, PILE_FOLDER, WORKSPACE};
+use crate::backend::{BackendError, CommandSpec, Started, UidMap};
+
+/// A tenant's place, running or not.
+pub(super) struct Slot {
+    /// One at a time opens, stops, makes or destroys; held across waits, which no mutex may be.
+    gate: Arc<Semaphore>,
+    live: Mutex<Option<Arc<Live>>>,
+}
+
+impl Slot {
+    pub(super) async fn alone(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.gate).acquire_owned().await.ok()
+    }
+
+    pub(super) fn live(&self) -> Option<Arc<Live>> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.as_ref().filter(|live| !live.is_dead()).map(Arc::clone)
+    }
+
+    pub(super) fn set(&self, live: Option<Arc<Live>>) {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+}
+
+impl Inner {
+    pub(super) fn slot(&self, tenant: &Tenant) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots
+            .entry(tenant.clone())
+            .or_insert_with(|| Arc::new(Slot { gate: Arc::new(Semaphore::new(1)), live: Mutex::new(None) }));
+        Arc::clone(slot)
+    }
+
+    /// The slot of a tenant that has a sandbox; no request for a name that has none leaves anything behind.
+    pub(super) fn known(&self, tenant: &Tenant) -> Result<Arc<Slot>, BackendError> {
+        let known = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).map(Arc::clone);
+        if let Some(slot) = known {
+            return Ok(slot);
+        }
+        self.layout.tenant(tenant)?.meta()?;
+        Ok(self.slot(tenant))
+    }
+
+    /// Does work to its end even if the caller stops waiting: nothing that is half started, stopped or made may be
+    /// left to chance.
+    pub(super) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, BackendError>> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let (done, result) = oneshot::channel();
+        self.tasks.start(async move {
+            let _ = done.send(work.await);
+        });
+        result.await.map_err(|_closed| BackendError::ShuttingDown)?
+    }
+
+    /// The tenant's running sandbox, started if it is not running.
+    pub(super) async fn live(self: &Arc<Self>, tenant: &Tenant) -> Result<Arc<Live>, BackendError> {
+        let slot = self.known(tenant)?;
+        if let Some(live) = slot.live() {
+            return Ok(live);
+        }
+        let (this, tenant) = (Arc::clone(self), tenant.clone());
+        self.to_the_end(async move {
+            let _alone = slot.alone().await;
+            match slot.live() {
+                Some(live) => Ok(live),
+                None => {
+                    let meta = this.layout.tenant(&tenant)?.meta()?;
+                    this.launch(&tenant, &slot, meta).await
+                }
+            }
+        })
+        .await
+    }
+
+    /// Starts a command. One whose caller does not wait for it is ended again: nobody could end it later.
+    pub(super) async fn start(self: &Arc<Self>, tenant: &Tenant, spec: CommandSpec) -> Result<Started, BackendError> {
+        let live = self.live(tenant).await?;
+        let (done, started) = oneshot::channel();
+        let (tasks, runtime) = (self.tasks.clone(), Handle::current());
+        self.tasks.start(async move {
+            let begun = begin(live, spec).await.map(|started| Unclaimed { started: Some(started), tasks, runtime });
+            let _ = done.send(begun);
+        });
+        let mut begun = started.await.map_err(|_closed| BackendError::ShuttingDown)??;
+        begun.started.take().ok_or(BackendError::ShuttingDown)
+    }
+
+    /// Starts a tenant's sandbox. The caller holds the slot's gate and does not stop half-way.
+    pub(super) async fn launch(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        slot: &Slot,
+        meta: Meta,
+    ) -> Result<Arc<Live>, BackendError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(BackendError::ShuttingDown);
+        }
+        let (this, name) = (Arc::clone(self), tenant.clone());
+        let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, &meta)).await;
+        let (launched, cgroup, hold) = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
+        let deadline = self.config.limits.kill_deadline;
+        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(hold), deadline)
+            .map_err(step("start a sandbox"))?;
+        self.tasks.start(Arc::clone(&live).run());
+        slot.set(Some(Arc::clone(&live)));
+        // A shutdown that began meanwhile did not see this tenant.
+        if self.closing.load(Ordering::Acquire) {
+            live.end().await?;
+            return Err(BackendError::ShuttingDown);
+        }
+        Ok(live)
+    }
+
+    fn start_first_process(
+        &self,
+        tenant: &Tenant,
+        meta: &Meta,
+    ) -> Result<(Launched, TenantCgroup, Hold), BackendError> {
+        let home = self.layout.tenant(tenant)?;
+        let hold = home.hold()?;
+        let users = users(self.ids, meta)?;
+        let owner = match users {
+            Users::Range(first) => Some(first),
+            Users::Single => None,
+        };
+        let cgroup = self
+            .cgroups
+            .make(tenant, &self.config.limits, owner)
+            .map_err(step(format!("make the cgroups of {tenant}")))?;
+        let (files, workspace, pile) = (home.home(), home.workspace(), home.pile());
+        let mut folders: Vec<(&'static str, &Path)> = vec![(HOME, &files), (WORKSPACE, &workspace)];
+        if meta.pile != Pile::None {
+            folders.push((PILE_FOLDER, &pile));
+        }
+        let setup = self.setup(tenant.as_str(), meta.pile != Pile::None);
+        match launch(&self.program, users, Some(&cgroup), setup, &folders) {
+            Ok(launched) => Ok((launched, cgroup, hold)),
+            Err(fault) => {
+                let _ = cgroup.remove(self.config.limits.kill_deadline);
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// A command on the way to whoever asked for it; lost on the way, it is ended.
+struct Unclaimed {
+    started: Option<Started>,
+    tasks: Tasks,
+    runtime: Handle,
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(started) = self.started.take() {
+            let _entered = self.runtime.enter();
+            self.tasks.start(async move {
+                if let Err(fault) = started.command.kill().await {
+                    tracing::error!(%fault, "a command that nobody waited for does not die");
+                }
+            });
+        }
+    }
+}
+
+/// Which users of the host a tenant consists of, if this service can run it.
+pub(super) fn users(ids: UidMap, meta: &Meta) -> Result<Users, BackendError> {
+    match (ids, meta.first_uid) {
+        (UidMap::Range, Some(first)) => Ok(Users::Range(first)),
+        (UidMap::Single, None) => Ok(Users::Single),
+        (UidMap::Range, None) => Err(step("use a sandbox")(io::Error::other(
+            "it was made by an ordinary user's service; run the service as that user",
+        ))),
+        (UidMap::Single, Some(_)) => {
+            Err(step("use a sandbox")(io::Error::other("it was made by root's service; run the service as root")))
+        }
+    }
+}
