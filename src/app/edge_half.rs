@@ -58,12 +58,17 @@ async fn live(inherited: Inherited) -> ExitCode {
     speaking.start(speak(sender, said));
     let Some((begin, tombstones)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
     telemetry::start(Verbosity::of_word(&begin.verbosity));
-    match serve(TcpListener::from(inherited.listener), *begin, tombstones, receiver, say.clone()).await {
+    let tasks = Tasks::new();
+    let listener = TcpListener::from(inherited.listener);
+    let served = serve(listener, *begin, tombstones, receiver, say.clone(), tasks.clone()).await;
+    // They hold the credentials, which hold the group: only a word ends that.
+    tasks.abort();
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             let _ = say.send(FromEdge::Fault(super::chain(&*fault))).await;
             drop(say);
-            speaking.drained().await;
+            let _ = tokio::time::timeout(LAST_WORDS, speaking.drained()).await;
             ExitCode::FAILURE
         }
     }
@@ -85,8 +90,8 @@ async fn serve(
     tombstones: Option<OwnedFd>,
     receiver: Receiver,
     say: mpsc::Sender<FromEdge>,
+    tasks: Tasks,
 ) -> Result<(), Fault> {
-    let tasks = Tasks::new();
     let presence = Presence::up();
     presence.set(begin.sandbox.as_ref().is_none_or(|sandbox| sandbox.up));
     let openings = Openings { waiting: Arc::default(), say: say.clone() };
@@ -260,3 +265,6 @@ const MOST_WORDS: usize = 16;
 
 /// How long a stream may outlive the credential it was opened with. Each look is one `stat`.
 const REVOCATION_PAUSE: Duration = Duration::from_secs(1);
+
+/// A supervisor that does not listen for this long is not going to.
+const LAST_WORDS: Duration = Duration::from_secs(1);

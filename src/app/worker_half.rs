@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use kit::tasks::Tasks;
 use sandbox::{OpenError, Sandbox, ServeError};
@@ -38,7 +39,7 @@ async fn live(inherited: Inherited) -> ExitCode {
     let Some((begin, _lock)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
     telemetry::start(Verbosity::of_word(&begin.verbosity));
     let code = serve(TcpListener::from(inherited.listener), *begin, receiver, say).await;
-    speaking.drained().await;
+    let _ = tokio::time::timeout(LAST_WORDS, speaking.drained()).await;
     code
 }
 
@@ -138,3 +139,6 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromWorker>) {
 
 /// Answers to the operator, who asks rarely.
 const MOST_WORDS: usize = 16;
+
+/// A supervisor that does not listen for this long is not going to.
+const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -138,6 +138,29 @@ fn a_state_is_served_once_and_a_port_is_bound_once() {
 }
 
 #[test]
+fn an_edge_that_cannot_begin_says_why() {
+    let place = tempfile::tempdir().expect("a folder");
+    FakeWorker::start(Manner::Answers).write(place.path());
+    for (file, text, told) in [
+        ("tokens.json", "{\"tokens\":", "tokens.json cannot be used"),
+        ("workers.json", "{\"workers\":[]}", "workers.json:1:1"),
+        ("not-a-certificate", "", "certificate"),
+    ] {
+        FakeWorker::start(Manner::Answers).write(place.path());
+        std::fs::write(place.path().join(file), text).expect("written");
+        let mut command = crate::process::playground(["serve", "--bind", "127.0.0.1:0", "--tokens", "tokens.json"]);
+        command.args(["--faculties-workers", "workers.json", "--backend", "jail"]).current_dir(place.path());
+        if file == "not-a-certificate" {
+            command.args(["--tls-cert", file, "--tls-key", file]);
+        }
+        let mut service = Service::start(command);
+        let status = service.ended_within(PATIENCE);
+        assert!(matches!(status.code(), Some(1 | 10)), "{file}: {status}");
+        assert!(service.rest().contains(told), "{file}: {}", service.rest());
+    }
+}
+
+#[test]
 fn started_as_root_the_edge_holds_no_privilege() {
     if !is_root() {
         return skip("the edge gives up root", "the tests do not run as root");
