@@ -248,6 +248,8 @@ fn limits(config: &Config) -> edge::Config {
     limits.requests.hosts.clone_from(&config.hosts);
     limits.requests.origins.clone_from(&config.origins);
     limits.requests.most_body_bytes = config.limits.body;
+    limits.rates.tenant_per_second = config.limits.tenant_rate;
+    limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
     limits.sessions.most = config.limits.sessions;
     limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
     limits.sessions.idle = config.limits.session_idle;

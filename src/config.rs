@@ -49,6 +49,8 @@ pub struct Limits {
     pub body: usize,
     pub sessions: usize,
     pub sessions_per_tenant: usize,
+    /// Requests a second of one tenant, sustained.
+    pub tenant_rate: u32,
     pub drain: Duration,
 }
 
@@ -76,6 +78,7 @@ impl Default for Limits {
             body: 8 << 20,
             sessions: 10_000,
             sessions_per_tenant: 64,
+            tenant_rate: 100,
             drain: Duration::from_secs(30),
         }
     }

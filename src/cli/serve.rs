@@ -1,7 +1,7 @@
 //! `playground serve`, which the original called `mcp-http`.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +55,10 @@ pub(super) struct Serve {
     /// Public sessions of one tenant.
     #[arg(long, value_name = "COUNT", default_value = "64")]
     max_sessions_per_tenant: NonZeroUsize,
+
+    /// Requests a second of one tenant, sustained; four times as many at once.
+    #[arg(long, value_name = "COUNT", default_value = "100")]
+    tenant_rate: NonZeroU32,
 
     /// Native workers by tenant, beside the sandbox.
     #[arg(long, value_name = "FILE", conflicts_with = "faculties_workers")]
@@ -154,6 +158,7 @@ impl Serve {
                 body: self.max_body_bytes,
                 sessions: self.max_sessions.get(),
                 sessions_per_tenant: self.max_sessions_per_tenant.get(),
+                tenant_rate: self.tenant_rate.get(),
                 drain: Duration::from_secs(self.drain_secs),
             },
             edge_user: self.edge_user.map_or(EdgeUser::Default, EdgeUser::Named),
