@@ -20,6 +20,9 @@ mod host;
 mod http;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod identity_process;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod identity_store;
 #[cfg(test)]
 mod layering;
