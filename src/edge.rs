@@ -63,6 +63,9 @@ pub use session::SessionKey;
 pub(crate) use admit::{Admitted, Permit, Reserved};
 pub(crate) use authenticate::Authenticated;
 pub(crate) use config::{Exchanges, Rates};
+pub(crate) use connection::Conversation;
+#[cfg(feature = "tls")]
+pub(crate) use connection::Protocol;
 pub(crate) use envelope::{Call, Era, Kind, Message, Parsed};
 pub(crate) use limits::{Bounded, Verb};
 pub(crate) use rate::Paced;
@@ -124,7 +127,8 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let admit = admit::Admit::new(config.exchanges.clone());
     let path = path(&config, parts, admit.clone(), &owned, &stopped)?;
-    let hall = listener::Hall::new(&config.connections, path, owned.connections.clone(), stopped);
+    let conversation = Conversation::new(&config.connections, path, stopped.clone());
+    let hall = listener::Hall::new(&config.connections, conversation, owned.connections.clone(), stopped);
     for door in doors {
         let door = door.open().map_err(ServeError::Listener)?;
         owned.doors.start(hall.clone().serve(door));

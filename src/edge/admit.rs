@@ -222,8 +222,7 @@ impl Body for Permitted {
 #[cfg(test)]
 mod tests {
     use super::{Admit, Admitted};
-    use crate::edge::rate::Paced;
-    use crate::edge::{Cause, Exchanges};
+    use crate::edge::{Cause, Exchanges, Paced};
     use crate::identity::{Catalogue, Principal};
 
     fn check(admit: &Admit, tenant: &str) -> Result<Admitted, Cause> {

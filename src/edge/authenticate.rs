@@ -109,11 +109,10 @@ impl Authenticated {
 
     /// A GET of `path` by `tenant`.
     #[cfg(test)]
-    pub(crate) async fn for_test(tenant: &str, path: &str) -> Self {
+    pub(crate) fn for_test(tenant: &str, path: &str) -> Self {
         let request = http::Request::get(path).header("host", "a").body("").expect("a request");
-        let limits = crate::edge::limits::Limits::new(&crate::edge::Config::default());
-        let bounded = limits.check(crate::edge::Accepted::for_test(request)).await.expect("a bounded request");
-        Self { bounded, principal: Principal::for_test(tenant, crate::identity::Catalogue::Sandbox) }
+        let principal = Principal::for_test(tenant, crate::identity::Catalogue::Sandbox);
+        Self { bounded: Bounded::for_test(request), principal }
     }
 }
 

@@ -40,21 +40,34 @@ pub(crate) enum Protocol {
     Http2,
 }
 
-/// What a connection needs beside its stream and limits.
-pub(crate) struct Wanted {
-    pub(crate) client: Client,
-    /// Known by ALPN, or to be read off the first bytes.
-    pub(crate) protocol: Option<Protocol>,
-    pub(crate) path: Path,
-    pub(crate) stopping: watch::Receiver<bool>,
+/// How connections are served: their limits, and where their requests go.
+#[derive(Clone)]
+pub(crate) struct Conversation {
+    limits: Arc<Connections>,
+    path: Path,
+    stopping: watch::Receiver<bool>,
 }
 
-/// Serves a connection to its end.
-pub(crate) async fn serve<S>(stream: S, limits: &Connections, wanted: Wanted)
+impl Conversation {
+    pub(crate) fn new(limits: &Connections, path: Path, stopping: watch::Receiver<bool>) -> Self {
+        Self { limits: Arc::new(limits.clone()), path, stopping }
+    }
+
+    /// Serves a connection to its end; its protocol is known by ALPN or read off the first bytes.
+    pub(crate) async fn serve<S>(&self, stream: S, client: Client, protocol: Option<Protocol>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        serve(stream, client, protocol, self.clone()).await;
+    }
+}
+
+async fn serve<S>(stream: S, client: Client, protocol: Option<Protocol>, conversation: Conversation)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Wanted { client, protocol, path, mut stopping } = wanted;
+    let Conversation { limits, path, mut stopping } = conversation;
+    let limits = &*limits;
     let activity = Arc::new(Activity::new());
     let io = Watched::new(stream, Arc::clone(&activity));
     let sniffed = tokio::select! {

@@ -128,6 +128,14 @@ impl Bounded {
         &self.head
     }
 
+    /// A request that has passed, its verdict on what it asks for included.
+    #[cfg(test)]
+    pub(crate) fn for_test(request: http::Request<&'static str>) -> Self {
+        let (head, body) = Accepted::for_test(request).into_parts();
+        let asks = Limits::new(&Config::default()).asks(&head);
+        Self { head, body, asks }
+    }
+
     /// What the request asks for, or why that is not served: for a caller who has been authenticated and counted.
     pub(in crate::edge) fn settle(self) -> Result<(Head, RequestBody, Verb), Cause> {
         Ok((self.head, self.body, self.asks?))

@@ -13,10 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::edge::Path;
+use crate::edge::Conversation;
 use crate::edge::client::Client;
 use crate::edge::config::Connections;
-use crate::edge::connection::{self, Wanted};
 
 /// A bound listener, and whether it speaks TLS.
 pub struct Door {
@@ -34,11 +33,12 @@ pub(crate) struct OpenDoor {
 /// What all doors lead to.
 #[derive(Clone)]
 pub(crate) struct Hall {
-    limits: Arc<Connections>,
-    path: Path,
+    conversation: Conversation,
     slots: Arc<Semaphore>,
     #[cfg(feature = "tls")]
     handshakes: Arc<Semaphore>,
+    #[cfg(feature = "tls")]
+    handshake: Duration,
     addresses: Addresses,
     tasks: Tasks,
     stopping: watch::Receiver<bool>,
@@ -85,18 +85,24 @@ impl Door {
 }
 
 impl Hall {
-    pub(crate) fn new(limits: &Connections, path: Path, tasks: Tasks, stopping: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        limits: &Connections,
+        conversation: Conversation,
+        tasks: Tasks,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         Self {
-            path,
+            conversation,
             slots: Arc::new(Semaphore::new(limits.most)),
             #[cfg(feature = "tls")]
             handshakes: Arc::new(Semaphore::new(limits.most_handshakes)),
+            #[cfg(feature = "tls")]
+            handshake: limits.handshake,
             addresses: Addresses {
                 counts: Arc::default(),
                 most: limits.most_per_address,
                 proxies: limits.proxies.clone().into(),
             },
-            limits: Arc::new(limits.clone()),
             tasks,
             stopping,
         }
@@ -154,7 +160,7 @@ impl Hall {
                 drop(place);
                 return;
             }
-            hall.converse(stream, client, None).await;
+            hall.conversation.serve(stream, client, None).await;
             drop(place);
         });
     }
@@ -166,22 +172,14 @@ impl Hall {
             tracing::debug!(%client, "too many TLS handshakes are under way");
             return;
         };
-        match timeout(self.limits.handshake, identity.accept(stream)).await {
+        match timeout(self.handshake, identity.accept(stream)).await {
             Ok(Ok((stream, protocol))) => {
                 drop(turn);
-                self.converse(stream, client, Some(protocol)).await;
+                self.conversation.serve(stream, client, Some(protocol)).await;
             }
             Ok(Err(fault)) => tracing::debug!(%client, %fault, "a TLS handshake failed"),
             Err(_late) => tracing::debug!(%client, "a TLS handshake took too long"),
         }
-    }
-
-    async fn converse<S>(&self, stream: S, client: Client, protocol: Option<connection::Protocol>)
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    {
-        let wanted = Wanted { client, protocol, path: self.path.clone(), stopping: self.stopping.clone() };
-        connection::serve(stream, &self.limits, wanted).await;
     }
 }
 

@@ -68,12 +68,11 @@ impl Paced {
 #[cfg(test)]
 mod tests {
     use super::Rate;
-    use crate::edge::authenticate::Authenticated;
     use crate::edge::gate::Gate;
-    use crate::edge::{Cause, Rates};
+    use crate::edge::{Authenticated, Cause, Rates};
 
     async fn check(rate: &Rate, tenant: &str, path: &str) -> Result<(), Cause> {
-        let request = Authenticated::for_test(tenant, path).await;
+        let request = Authenticated::for_test(tenant, path);
         rate.check(request).await.map(|_| ()).map_err(|rejection| rejection.cause)
     }
 

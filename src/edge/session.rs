@@ -96,7 +96,8 @@ impl Sessions {
 
 /// What is to be done with a message once its place is known.
 enum Place {
-    Forward(Box<Routed>),
+    /// Within this session, if the worker has one of its own that it may have forgotten.
+    Forward(Box<Routed>, Option<Box<Sealed>>),
     /// The session ends here; the worker is told if it has one of its own.
     End(Box<Routed>, Box<Sealed>),
     /// A cancellation that the edge carries out itself.
@@ -121,7 +122,7 @@ impl Shared {
         };
         if sessionless {
             let routed = Routed { head, principal, permit, call, upstream, session: None, flight: None };
-            return Ok(Place::Forward(Box::new(routed)));
+            return Ok(Place::Forward(Box::new(routed), None));
         }
         let sealed = self.live(&head.headers, &principal, &upstream)?;
         let session = Some(Session { version: sealed.version, upstream: sealed.upstream.clone() });
@@ -142,7 +143,8 @@ impl Shared {
         }
         let ends = matches!(call, Call::End);
         let routed = Box::new(Routed { head, principal, permit, call, upstream, session, flight });
-        Ok(if ends { Place::End(routed, Box::new(sealed)) } else { Place::Forward(routed) })
+        let sealed = Box::new(sealed);
+        Ok(if ends { Place::End(routed, sealed) } else { Place::Forward(routed, Some(sealed)) })
     }
 
     /// The session that the request names: genuine, of this tenant and worker, and alive.
@@ -200,7 +202,7 @@ where
         let (shared, inner) = (Arc::clone(&self.shared), self.inner.clone());
         Box::pin(async move {
             match placed? {
-                Place::Forward(routed) => shared.forward(*routed, inner).await,
+                Place::Forward(routed, within) => shared.forward(*routed, within.as_deref(), inner).await,
                 Place::End(routed, sealed) => shared.end(*routed, &sealed, inner).await,
                 Place::Done => Ok(bare(StatusCode::ACCEPTED)),
             }
@@ -209,19 +211,17 @@ where
 }
 
 impl Shared {
-    async fn forward<S>(&self, routed: Routed, mut inner: S) -> Result<Answer, Rejection>
+    async fn forward<S>(&self, routed: Routed, within: Option<&Sealed>, mut inner: S) -> Result<Answer, Rejection>
     where
         S: Service<Routed, Response = Reply, Error = Rejection>,
     {
         let (principal, upstream) = (routed.principal.clone(), Arc::clone(&routed.upstream));
-        let named =
-            routed.session.as_ref().and_then(|_| self.sealer.open(routed.head.headers.get(SESSION)?.as_bytes()));
         let reply = inner.call(routed).await;
-        if let (Err(rejection), Some(named)) = (&reply, &named)
+        if let (Err(rejection), Some(within)) = (&reply, within)
             && rejection.cause == Cause::UnknownSession
         {
             // The worker has forgotten its side. Ours ends with it; that this fails to be recorded costs one more 404.
-            let _ = self.table.end(named, kit::clock::since_epoch()).await;
+            let _ = self.table.end(within, kit::clock::since_epoch()).await;
         }
         let Reply { mut answer, opened } = reply?;
         if let Some(opened) = opened {

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::edge::connection::Protocol;
+use crate::edge::Protocol;
 
 /// A certificate with its key.
 #[derive(Clone)]

@@ -5,8 +5,7 @@ use kit::Secret;
 
 use super::{Authenticate, Authority, Verdict};
 use crate::edge::gate::Gate;
-use crate::edge::limits::Limits;
-use crate::edge::{Accepted, Cause, Config, Rates};
+use crate::edge::{Bounded, Cause, Rates};
 use crate::identity::{Catalogue, Principal};
 
 /// Knows one token.
@@ -39,8 +38,7 @@ async fn check(gate: &Authenticate, authorization: Option<&str>) -> Result<Strin
     if let Some(value) = authorization {
         request = request.header("authorization", value);
     }
-    let accepted = Accepted::for_test(request.body("").expect("a request"));
-    let bounded = Limits::new(&Config::default()).check(accepted).await.expect("a bounded request");
+    let bounded = Bounded::for_test(request.body("").expect("a request"));
     let passed = gate.check(bounded).await.map_err(|rejection| rejection.cause)?;
     Ok(passed.principal().tenant().to_string())
 }

@@ -2,8 +2,7 @@ use bytes::Bytes;
 
 use super::{Call, Envelope, Era, Kind, Message};
 use crate::edge::gate::Gate;
-use crate::edge::rate::Paced;
-use crate::edge::{Admitted, Cause, Config, Rejection};
+use crate::edge::{Admitted, Cause, Config, Paced, Rejection};
 use crate::identity::{Catalogue, Principal};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
