@@ -258,7 +258,7 @@ fn limits(config: &Config) -> edge::Config {
 }
 
 fn warn(config: &Config) {
-    if config.hosts.is_empty() && !config.bind.ip().is_loopback() {
+    if config.hosts.is_empty() {
         tracing::warn!("any well-formed Host is served; name this server's with --host NAME");
     }
 }

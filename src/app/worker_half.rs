@@ -74,13 +74,18 @@ async fn serve(
     };
     let tasks = Tasks::new();
     let (stop, stopped) = oneshot::channel();
-    tasks.start(listen(receiver, sandbox.clone(), say.clone(), stop, tasks.clone()));
+    let (gone, supervisor_gone) = oneshot::channel();
+    tasks.start(listen(receiver, sandbox.clone(), say.clone(), stop, gone, tasks.clone()));
     let _ = say.send(FromWorker::Ready { tenants }).await;
     drop(say);
-    let served = sandbox.serve_http(listener, begin.secret, async {
+    let serving = sandbox.serve_http(listener, begin.secret, async {
         let _ = stopped.await;
     });
-    let served = served.await;
+    let served = tokio::select! {
+        served = serving => served,
+        // The edge has gone as well, so nobody waits for what still runs.
+        Ok(()) = supervisor_gone => Ok(()),
+    };
     // Also after a fault: what was started must not outlive this process.
     let ended = sandbox.shutdown().await;
     tasks.abort();
@@ -105,17 +110,19 @@ async fn serve(
     }
 }
 
-/// Does what the supervisor says. Its end is a stop.
+/// Does what the supervisor says. Its end is the end of everything.
 async fn listen(
     mut receiver: Receiver,
     sandbox: Sandbox,
     say: mpsc::Sender<FromWorker>,
     stop: oneshot::Sender<()>,
+    gone: oneshot::Sender<()>,
     tasks: Tasks,
 ) {
+    let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToWorker>().await {
         match received.message {
-            ToWorker::Stop => break,
+            ToWorker::Stop => drop(stop.take()),
             ToWorker::Begin(_) => tracing::warn!("a second beginning is ignored"),
             ToWorker::Operate { id, request } => {
                 let (sandbox, say) = (sandbox.clone(), say.clone());
@@ -126,7 +133,7 @@ async fn listen(
             }
         }
     }
-    drop(stop);
+    let _ = gone.send(());
 }
 
 async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromWorker>) {

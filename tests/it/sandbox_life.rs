@@ -84,19 +84,32 @@ fn killing_the_supervisor_ends_every_command_within_two_seconds() {
     let state = place.path().join("state");
     let mut service = Service::serve(&state, &[]);
     let address = service.ready();
-    let client = Client::open(address, &Client::mint(&state, "alice"));
+    let token = Client::mint(&state, "alice");
+    let client = Client::open(address, &token);
     let handle = client.handle();
     client.call("job_exec", &json!({ "session": handle, "command": "setsid sleep 600 & sleep 600" }));
-    let ready = "until [ \"$(ps -e -o comm= 2>/dev/null | grep -c sleep)\" -ge 2 ] || [ $((i+=1)) -gt 50 ]; do sleep 0.05; done";
-    client.exec(&handle, ready);
-    let family = service.family();
-    assert!(family.len() >= 5, "edge, worker, first process and commands: {}", family.len());
-    service.signal(rustix::process::Signal::KILL);
-    let began = kit::clock::now();
-    for member in &family {
-        let left = Duration::from_secs(2).saturating_sub(kit::clock::now().saturating_duration_since(began));
-        assert!(member.gone_within(left), "process {} is left", member.id);
-    }
+    std::thread::scope(|scope| {
+        let other = Client::open(address, &token);
+        let second = other.handle();
+        let call = json!({ "session": handle, "command": "touch begun; sleep 600" });
+        let waiting = scope.spawn({
+            let client = &client;
+            move || client.try_call("exec", &call)
+        });
+        let deadline = kit::clock::now() + PATIENCE;
+        while !other.exec(&second, "ls").contains("begun") {
+            assert!(kit::clock::now() < deadline, "the command never began");
+        }
+        let family = service.family();
+        assert!(family.len() >= 5, "edge, worker, first process and commands: {}", family.len());
+        service.signal(rustix::process::Signal::KILL);
+        let began = kit::clock::now();
+        for member in &family {
+            let left = Duration::from_secs(2).saturating_sub(kit::clock::now().saturating_duration_since(began));
+            assert!(member.gone_within(left), "process {} is left", member.id);
+        }
+        assert!(waiting.join().expect("no panic").is_err(), "the call in the air broke off");
+    });
     let mut again = Service::serve(&state, &[]);
     again.ready();
     again.stop();
