@@ -236,3 +236,41 @@ async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> 
         remedy: "serve native workers alone".to_owned(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use kit::Tenant;
+
+    use super::{JobLimits, Sandbox, ServeError};
+    use crate::backend::fake::Fake;
+    use crate::backend::{CommandSpec, ControlLost, Shell};
+    use crate::jobs::driver::Submission;
+    use crate::jobs::table::Kept;
+    use crate::provider::{Names, Provider, Scope};
+
+    #[tokio::test]
+    async fn serving_ends_when_control_is_lost() {
+        let (fake, tenant) = (Fake::new(), Tenant::parse("a").unwrap());
+        let provider = Provider::new(Arc::clone(&fake) as _, Names::for_test(), JobLimits::default());
+        let sandbox = Sandbox { provider: provider.clone(), jobs: JobLimits::default() };
+        fake.expect_open(&tenant);
+        let session = provider.open(&tenant).await.unwrap().session.to_string();
+        let script = fake.expect_start(&tenant, "it");
+        let lost = ControlLost { tenant: tenant.clone(), reason: "as the test wants it".to_owned() };
+        script.proof.send_replace(Some(Err(lost)));
+        let command = CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: false };
+        let submission = Submission { command, stdin: None, timeout: Duration::from_secs(60), kept: Kept::Retained };
+        let scope = Scope::Tenant(tenant.clone());
+        let (_input, server_input) = tokio::io::duplex(64);
+        let serving = sandbox.serve_streams(&tenant, server_input, tokio::io::sink(), std::future::pending());
+        let losing = async {
+            let job = provider.start(&scope, &session, submission).await.unwrap().release();
+            provider.cancel(&scope, &job.to_string()).unwrap();
+        };
+        let (served, ()) = tokio::join!(serving, losing);
+        assert!(matches!(served, Err(ServeError::ControlLost(lost)) if lost.reason == "as the test wants it"));
+    }
+}

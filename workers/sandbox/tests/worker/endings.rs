@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::clock;
+use kit::{Tenant, clock};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -120,5 +120,43 @@ async fn more_output_than_is_kept_is_counted() {
     let large = json!({ "session": session, "command": "head -c 100000 /dev/zero | tr '\\0' x; echo END" });
     let text = world.says("a", "exec", large).await;
     assert!(text.contains("84004 bytes cut") && text.ends_with("xEND\n[exit 0]"), "{}", &text[text.len() - 200..]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_output_ends_in_time_and_holds_nobody_else_up() {
+    let name = "a_flood_of_output_ends_in_time_and_holds_nobody_else_up";
+    let Some(world) = world(name, &["a", "b"]).await else { return };
+    let (a, b) = (world.open("a").await, world.open("b").await);
+    let flood = json!({ "session": a, "command": "yes & cat /dev/zero >&2", "timeout_ms": 1500 });
+    let (flooded, other) = tokio::join!(world.call("a", "exec", flood), async {
+        let mut answers = Vec::new();
+        for _ in 0..5 {
+            answers.push(world.exec("b", &b, "echo here").await);
+        }
+        answers
+    });
+    assert_eq!(other, vec!["here\n[exit 0]"; 5]);
+    assert!(text(&flooded).starts_with("y\ny\n") && text(&flooded).ends_with("[exit 124]"));
+    assert!(flooded["_meta"]["cut_bytes"].as_u64().unwrap() > 1 << 20, "{}", flooded["_meta"]);
+    assert!(text(&flooded).len() < 64_000);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn destroying_a_tenant_ends_its_job_and_its_sessions() {
+    let Some(world) = world("destroying_a_tenant_ends_its_job_and_its_sessions", &["a", "b"]).await else { return };
+    let (session, mark) = (world.open("a").await, mark(&world));
+    let job = world.job("a", &session, &format!("sleep {mark}; :")).await;
+    until_marked(&mark, 1).await;
+    soon(world.sandbox.destroy(&Tenant::parse("a").unwrap(), false)).await.unwrap();
+    assert_eq!(marked(&mark), 0);
+    assert!(world.refuses("a", "job_poll", json!({ "job_id": job })).await.starts_with("No job"));
+    assert!(world.refuses("a", "open_session", json!({})).await.contains("has no sandbox"));
+    // The positive control, and what the operator's list says.
+    world.open("b").await;
+    let list = world.sandbox.list().await.unwrap();
+    let names: Vec<_> = list.iter().map(|status| (status.tenant.as_str(), status.handles)).collect();
+    assert_eq!(names, [("b", 1)]);
     world.end().await;
 }

@@ -74,7 +74,8 @@ impl World {
         drop(self.stop.take());
         soon(self.tasks.drained()).await;
         soon(self.sandbox.shutdown()).await.unwrap();
-        drop(self.sandbox);
+        // A killed process drops nothing either; and a late drop in this one would take the next worker's cgroups away.
+        std::mem::forget(self.sandbox);
         let sandbox = open(name, &self.state).await.unwrap();
         serve(sandbox, self.state)
     }
