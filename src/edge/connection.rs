@@ -7,6 +7,7 @@
 mod activity;
 mod enter;
 mod sniff;
+mod unread;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use crate::edge::client::Client;
 use crate::edge::{Accepted, AnswerBody, Cut, Path, Reference};
 
 use super::activity::{Activity, UnderWay};
+use super::unread::Unread;
 
 /// Gives a request its reference and its client's address.
 #[derive(Clone)]
@@ -35,6 +36,7 @@ pub(super) struct Leaving {
     #[pin]
     body: AnswerBody,
     exchange: UnderWay,
+    _unread: Unread,
 }
 
 impl Enter {
@@ -57,9 +59,14 @@ impl Service<Request<Incoming>> for Enter {
         let reference = Reference::fresh();
         Span::current().record("reference", field::display(reference)).record("client", field::display(self.client));
         let (parts, body) = request.into_parts();
-        let body = body.map_err(Into::into).boxed_unsync();
+        let unread = Unread::default();
+        let body = if parts.version == Version::HTTP_2 {
+            unread.lend(body).map_err(Into::into).boxed_unsync()
+        } else {
+            body.map_err(Into::into).boxed_unsync()
+        };
         let served = self.path.call(Accepted::new(parts, body, self.client, reference));
-        Box::pin(async move { Ok(served.await?.map(|body| Leaving { body, exchange })) })
+        Box::pin(async move { Ok(served.await?.map(|body| Leaving { body, exchange, _unread: unread })) })
     }
 }
 

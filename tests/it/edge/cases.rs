@@ -26,6 +26,22 @@ async fn http2_is_served_on_the_plain_port_to_who_knows_it_beforehand() {
 }
 
 #[tokio::test]
+async fn on_http2_a_refusal_arrives_whole_however_much_of_the_body_is_unread() {
+    let worker = Worker::plain().await;
+    let edge = Setting::sandbox(&worker).start().await;
+    for length in [2, 256 * 1024] {
+        for _ in 0..8 {
+            let mut client = Multiplexed::connect(edge.address).await;
+            let body = Full::new(Bytes::from(vec![b' '; length]));
+            let request = Request::post("http://edge.example/mcp").header("authorization", "Bearer wrong");
+            let response = client.send(request.body(body).unwrap()).await;
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+            assert!(text(response).await.contains("jsonrpc"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn on_http2_too_the_authority_is_one_and_ours() {
     let worker = Worker::plain().await;
     let edge =
