@@ -9,10 +9,11 @@ use rustix::process::Pid;
 use super::child;
 
 pub(crate) const NEW_PID_NAMESPACE: u64 = 0x2000_0000;
+pub(crate) const NEW_MOUNT_NAMESPACE: u64 = 0x0002_0000;
 
 /// User, mount, pid, network, System V IPC, host name and cgroup namespaces.
 pub(crate) const ALL_NAMESPACES: u64 =
-    0x1000_0000 | 0x0002_0000 | NEW_PID_NAMESPACE | 0x4000_0000 | 0x0800_0000 | 0x0400_0000 | 0x0200_0000;
+    0x1000_0000 | NEW_MOUNT_NAMESPACE | NEW_PID_NAMESPACE | 0x4000_0000 | 0x0800_0000 | 0x0400_0000 | 0x0200_0000;
 
 /// A first process to start in namespaces of its own.
 pub(crate) struct FirstProcess<'a> {

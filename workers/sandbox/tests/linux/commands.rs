@@ -119,6 +119,14 @@ async fn thirty_two_commands_at_once_keep_their_outputs_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_of_processes_are_those_that_proc_shows() {
+    let Some(world) = world("numbers") else { return };
+    let me = world.make("me").await;
+    let said = world.says(&me, "read pid rest < /proc/self/stat; test $pid = $$ && { sleep 5 >/dev/null 2>&1 & test -d /proc/$! && echo same; kill $!; }").await;
+    assert_eq!(said, "same");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_that_was_never_made_cannot_be_opened() {
     let Some(world) = world("unmade") else { return };
     let nobody = tenant("nobody");

@@ -52,7 +52,7 @@ pub fn init_main() -> ExitCode {
     let mut init = Init {
         socket,
         single,
-        filter: filters,
+        filters,
         nested: setup.nested,
         pile: setup.pile,
         processes: setup.limits.processes,
@@ -79,7 +79,8 @@ impl Fault {
 struct Init {
     socket: OwnedFd,
     single: SingleThread,
-    filter: Option<filter::Program>,
+    /// What each command loads; absent in a test's tenant without locks.
+    filters: Option<Vec<filter::Program>>,
     nested: bool,
     pile: bool,
     /// How many processes commands may have.

@@ -11,14 +11,14 @@ use rustix::thread::{
     set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::{ALL_CHILDREN, Fault, Init, filter};
+use super::{ALL_CHILDREN, Fault, Init, filter, root};
 use crate::backend::linux::wire::{
     self, Bounds, GUEST, HEAD_ROOM, HOME, PILE_FILE, Report, Setup, Start, Status, Step, USER,
 };
 use crate::sys::{kernel, spawn};
 
 /// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
-pub(super) fn confine(setup: &Setup) -> Result<Option<filter::Program>, Fault> {
+pub(super) fn confine(setup: &Setup) -> Result<Option<Vec<filter::Program>>, Fault> {
     bound(&setup.limits)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     #[cfg(feature = "test-door")]
@@ -30,8 +30,13 @@ pub(super) fn confine(setup: &Setup) -> Result<Option<filter::Program>, Fault> {
         let _ = remove_capability_from_bounding_set(capability);
     }
     set_no_new_privs(true).map_err(io::Error::from).map_err(Fault::at("set no_new_privs"))?;
-    filter::for_tenant()?.load().map_err(Fault::at("load the seccomp filter"))?;
-    Ok(Some(filter::for_command()))
+    let tenant = filter::for_tenant()?;
+    if setup.nested {
+        // The first process still has to mount a `/proc` for each command.
+        return Ok(Some(vec![tenant, filter::for_command()]));
+    }
+    tenant.load().map_err(Fault::at("load the seccomp filter"))?;
+    Ok(Some(vec![filter::for_command()]))
 }
 
 fn bound(limits: &Bounds) -> Result<(), Fault> {
@@ -65,7 +70,7 @@ pub(super) fn start(init: &Init, start: Start, descriptors: Vec<OwnedFd>) -> io:
         None => Text::File(next()?),
     };
     let cgroup = if start.cgroup { Some(next()?) } else { None };
-    let namespaces = if init.nested { spawn::NEW_PID_NAMESPACE } else { 0 };
+    let namespaces = if init.nested { spawn::NEW_PID_NAMESPACE | spawn::NEW_MOUNT_NAMESPACE } else { 0 };
     match init.single.fork(namespaces, cgroup.as_ref().map(AsFd::as_fd))? {
         Some(born) => Ok(born.pid),
         None if init.nested => nested(init, &start, &streams, text),
@@ -81,6 +86,10 @@ fn null() -> io::Result<OwnedFd> {
 
 /// The first process of a command's own pid namespace: tells of the shell's end, then reaps until nothing is left.
 fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
+    // The numbers that its processes know each other by must be those that `/proc` shows.
+    if let Err(fault) = root::renew_proc() {
+        give_up(init, start.id, Step::Fork, &io::Error::from_raw_os_error(fault.errno));
+    }
     let shell_pid = match init.single.fork(0, None) {
         Ok(Some(born)) => born.pid,
         Ok(None) => shell(init, start, streams, text),
@@ -108,7 +117,7 @@ fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
 /// Becomes the command's shell.
 fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     let id = start.id;
-    let confined = init.filter.is_some();
+    let confined = init.filters.is_some();
     let become_user = || if confined { become_guest(false) } else { Ok(()) };
     if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
         give_up(init, id, Step::Become, &fault);
@@ -136,10 +145,10 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     if closed.is_err() {
         kernel::exit_now(NOT_EXECUTABLE);
     }
-    if let Some(filter) = &init.filter
-        && filter.load().is_err()
-    {
-        kernel::exit_now(NOT_EXECUTABLE);
+    for filter in init.filters.iter().flatten() {
+        if filter.load().is_err() {
+            kernel::exit_now(NOT_EXECUTABLE);
+        }
     }
     let _ = spawn::execute(c"/bin/sh", &arguments, &environment);
     kernel::exit_now(NOT_EXECUTABLE)

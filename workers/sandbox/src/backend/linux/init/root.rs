@@ -160,6 +160,14 @@ fn make_proc(new: &OwnedFd, stage: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Gives a process that begins a pid namespace a `/proc` of it.
+pub(super) fn renew_proc() -> Result<(), Fault> {
+    let root = openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(io::Error::from)
+        .map_err(Fault::at("open the root"))?;
+    make_proc(&root, Path::new("/"))
+}
+
 /// The host's programs and libraries.
 struct System {
     trees: Vec<Tree>,
