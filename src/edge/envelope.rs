@@ -132,6 +132,22 @@ impl Parsed {
         }
     }
 
+    /// A request that has passed all gates so far; a POST carries a message of this kind and era.
+    #[cfg(test)]
+    pub(crate) fn for_test(request: http::Request<()>, principal: Principal, kind: Kind, era: Era) -> Self {
+        let permit = Permit::for_test();
+        let call = match *request.method() {
+            http::Method::POST => {
+                let reserved = permit.reserve_nothing();
+                Call::Message(Message { body: Bytes::new(), reserved, kind, era, cancels: None })
+            }
+            http::Method::GET => Call::Stream,
+            _ => Call::End,
+        };
+        let (head, _) = crate::edge::Accepted::for_test(request.map(|()| "")).into_parts();
+        Self { head, principal, permit, call, sealed: Sealed }
+    }
+
     pub(in crate::edge) fn into_parts(self) -> (Head, Principal, Permit, Call) {
         let Sealed = self.sealed;
         (self.head, self.principal, self.permit, self.call)

@@ -256,3 +256,6 @@ fn bare(status: StatusCode) -> Answer {
 }
 
 const SESSION: &str = "mcp-session-id";
+
+#[cfg(test)]
+mod tests;

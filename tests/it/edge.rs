@@ -1,7 +1,11 @@
 //! The edge by real sockets: a scripted worker behind it, raw connections before it.
 
 mod cases;
+#[cfg(feature = "tls")]
+mod certificate;
 mod clocks;
+#[cfg(feature = "tls")]
+mod encrypted;
 mod exchange;
 mod multiplexed;
 mod refusals;

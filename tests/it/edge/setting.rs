@@ -37,6 +37,8 @@ pub(crate) struct Setting {
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
     home: Option<TempDir>,
+    #[cfg(feature = "tls")]
+    tls: Option<edge::tls::Identity>,
 }
 
 impl Setting {
@@ -48,17 +50,33 @@ impl Setting {
             native: HashMap::new(),
             sandbox: Some(worker.address),
             home: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 
     /// Each tenant reaches its own worker.
     pub(crate) fn native(workers: &[(&'static str, &Worker)]) -> Self {
         let native = workers.iter().map(|(tenant, worker)| (*tenant, worker.address)).collect();
-        Self { config: Config::default(), key: [7; 32], native, sandbox: None, home: None }
+        Self {
+            config: Config::default(),
+            key: [7; 32],
+            native,
+            sandbox: None,
+            home: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
+        self
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(mut self, identity: edge::tls::Identity) -> Self {
+        self.tls = Some(identity);
         self
     }
 
@@ -106,6 +124,13 @@ impl Setting {
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
+        #[cfg(feature = "tls")]
+        let door = match self.tls {
+            Some(identity) => Door::tls(listener, identity),
+            None => Door::plain(listener),
+        };
+        #[cfg(not(feature = "tls"))]
+        let door = Door::plain(listener);
         let (stop, stopped) = oneshot::channel();
         let (tell, drained) = oneshot::channel();
         let config = self.config;
@@ -113,7 +138,7 @@ impl Setting {
             let stopped = async move {
                 let _ = stopped.await;
             };
-            let ended = edge::serve(vec![Door::plain(listener)], config, parts, stopped).await;
+            let ended = edge::serve(vec![door], config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
         Edge { address, presence, stop: Some(stop), drained, home, _tasks: tasks }

@@ -1,0 +1,107 @@
+//! The same edge behind TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playground::edge::tls::Identity;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::certificate::Certificate;
+use super::multiplexed::{Multiplexed, text};
+use super::setting::{Edge, MODERN, MODERN_LIST, Setting, within};
+use super::worker::Worker;
+
+async fn connect(edge: &Edge, certificate: &Certificate, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(certificate.der.clone())).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let stream = within(TcpStream::connect(edge.address)).await.unwrap();
+    let name = ServerName::try_from("edge.example").unwrap();
+    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
+}
+
+fn identity(certificate: &Certificate) -> Identity {
+    Identity::from_pem(certificate.pem().as_bytes(), certificate.key_pem().as_bytes()).unwrap()
+}
+
+#[tokio::test]
+async fn both_protocols_are_offered_and_served() {
+    let (worker, certificate) = (Worker::plain().await, Certificate::new());
+    let edge = Setting::sandbox(&worker).tls(identity(&certificate)).start().await;
+    let stream = connect(&edge, &certificate, &[b"h2", b"http/1.1"]).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let mut client = Multiplexed::over(stream).await;
+    let response = client.post(MODERN, MODERN_LIST).await;
+    assert!(text(response).await.contains("tools/list"));
+
+    for protocols in [&[][..], &[&b"http/1.1"[..]]] {
+        let mut stream = connect(&edge, &certificate, protocols).await;
+        stream.write_all(b"GET /mcp HTTP/1.1\r\nHost: edge.example\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        let _ = within(stream.read_to_end(&mut answer)).await;
+        assert!(answer.starts_with(b"HTTP/1.1 401 "), "{}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_shake_hands_is_let_go_and_keeps_nobody_waiting() {
+    let (worker, certificate) = (Worker::plain().await, Certificate::new());
+    let edge = Setting::sandbox(&worker)
+        .tls(identity(&certificate))
+        .with(|config| {
+            config.connections.handshake = Duration::from_millis(300);
+            config.connections.most_handshakes = 20;
+        })
+        .start()
+        .await;
+    let mut silent = Vec::new();
+    for sent in [&b""[..], b"\x16", b"\x16\x03\x01\x40\x00"] {
+        for _ in 0..5 {
+            let mut client = edge.client().await;
+            client.send(sent).await;
+            silent.push(client);
+        }
+    }
+    let stream = connect(&edge, &certificate, &[b"h2"]).await;
+    let mut client = Multiplexed::over(stream).await;
+    assert_eq!(client.post(MODERN, MODERN_LIST).await.status(), 200);
+    for mut client in silent {
+        client.rest().await;
+    }
+    let mut plain = edge.client().await;
+    plain.send("GET / HTTP/1.1\r\n\r\n").await;
+    plain.rest().await;
+}
+
+#[tokio::test]
+async fn handshakes_under_way_have_a_limit() {
+    let (worker, certificate) = (Worker::plain().await, Certificate::new());
+    let edge = Setting::sandbox(&worker)
+        .tls(identity(&certificate))
+        .with(|config| config.connections.most_handshakes = 1)
+        .start()
+        .await;
+    let first = edge.client().await;
+    let mut second = edge.client().await;
+    second.rest().await;
+    drop(first);
+}
+
+#[test]
+fn a_certificate_and_the_key_of_another_are_no_identity() {
+    let (one, other) = (Certificate::new(), Certificate::new());
+    assert!(Identity::from_pem(one.pem().as_bytes(), other.key_pem().as_bytes()).is_err());
+    assert!(Identity::from_pem(b"", one.key_pem().as_bytes()).is_err());
+    assert!(Identity::from_pem(one.pem().as_bytes(), b"").is_err());
+}
