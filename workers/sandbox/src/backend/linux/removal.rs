@@ -86,7 +86,7 @@ mod tests {
         fs::write(folder.join("a/b/c/f"), "").unwrap();
         symlink(&outside, folder.join("a/link")).unwrap();
         symlink(&outside, folder.join("link")).unwrap();
-        fs::set_permissions(folder.join("a/b"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.join("a/b"), Permissions::from_mode(0o0)).unwrap();
         remove(&folder).unwrap();
         assert!(!folder.exists());
         assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
