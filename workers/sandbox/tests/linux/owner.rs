@@ -33,6 +33,8 @@ async fn no_process_outlives_a_service_that_is_killed_and_its_files_do() {
     let started = next.start(&tenant("me"), spec("cat f")).await.unwrap();
     assert_eq!(crate::world::finish(started).await.stdout, "kept\n");
     next.shutdown().await.unwrap();
+    let groups = host::groups(world.state.path());
+    assert!(groups.is_empty(), "nothing of the killed one's is left: {groups:?}");
 }
 
 /// Not a test of its own: the process that the one above kills.

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
-use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{IFlags, Mode, OFlags, ioctl_getflags, ioctl_setflags, open};
 
 use super::launch::Users;
 use super::layout::step;
@@ -16,20 +16,12 @@ use crate::backend::BackendError;
 
 /// Whether files below this folder can be made append-only by this process.
 pub(super) fn is_enforceable(folder: &Path) -> bool {
-    let path = folder.join(format!(".append-only-{}", std::process::id()));
-    let enforceable = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .and_then(|file| {
-            set_append_only(&file)?;
-            clear_append_only(&file)
-        })
-        .is_ok();
-    let _ = fs::remove_file(path);
-    enforceable
+    // A file without a name, so that no end of this process can leave it behind.
+    let trial = open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o600));
+    trial.is_ok_and(|trial| {
+        let trial = File::from(trial);
+        set_append_only(&trial).and_then(|()| clear_append_only(&trial)).is_ok()
+    })
 }
 
 /// Makes a folder of the host's with one file in it that the tenant may append to, unless they are there.
