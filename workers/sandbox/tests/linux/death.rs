@@ -143,6 +143,17 @@ async fn a_first_process_that_dies_takes_its_commands_with_it_and_the_next_comma
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_left_nothing_is_empty_as_soon_as_it_has_ended() {
+    let Some(world) = world("empty") else { return };
+    let me = world.make("me").await;
+    for _ in 0..50 {
+        let started = world.start(&me, "true; (exit 3)").await;
+        assert_eq!(ended(&*started.command).await, Exit::Code(3));
+        assert!(!started.command.is_populated());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_reaped() {
     let Some(world) = world("zombies") else { return };
     let me = world.make("me").await;

@@ -113,6 +113,25 @@ async fn links_lead_where_they_lead_the_tenants_own_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere_on_the_host() {
+    let Some(world) = world("race") else { return };
+    let me = world.make("me").await;
+    let host = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(host.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let to = host.path().display();
+    let flip = format!("mkdir e; echo up; while :; do mv e x; ln -s {to} e; rm e; mv x e; done 2>/dev/null");
+    let mut flipping = world.start(&me, &flip).await;
+    assert_eq!(crate::world::line(&mut flipping).await, "up");
+    let mut written = 0;
+    for _ in 0..300 {
+        written += i32::from(world.backend.write_file(&me, &at("e/f"), vec![1]).await.is_ok());
+        let _ = world.backend.read_file(&me, &at("e/f"), 100).await;
+    }
+    within(flipping.command.kill()).await.unwrap();
+    assert_eq!(std::fs::read_dir(host.path()).unwrap().count(), 0, "{written} writes went somewhere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_written_file_keeps_its_mode_and_relative_paths_start_where_they_are_told_to() {
     let Some(world) = world("mode") else { return };
     let me = world.make("me").await;

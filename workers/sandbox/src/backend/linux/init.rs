@@ -188,10 +188,10 @@ impl Init {
                 (None, None) => continue,
             };
             match self.children.remove(&pid.as_raw_nonzero().get()) {
-                Some(Child::Command(id)) => self.tell(&Report::Ended { id, status }),
+                Some(Child::Command(id)) => self.tell(&Report::Ended { id, status, last: false }),
                 Some(Child::Nested(id)) => {
                     // Its shell's end was told by itself, unless it was killed; then this is all there is to tell.
-                    self.tell(&Report::Ended { id, status });
+                    self.tell(&Report::Ended { id, status, last: false });
                     self.tell(&Report::Gone { id });
                 }
                 Some(Child::Broker(id)) if status != Status::Code(0) => {

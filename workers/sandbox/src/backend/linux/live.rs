@@ -271,7 +271,7 @@ impl Live {
             Report::NotStarted { id, step, errno } => {
                 self.answer(id, Answer::NotStarted(step, io::Error::from_raw_os_error(errno)));
             }
-            Report::Ended { id, status } => self.ended(id, status),
+            Report::Ended { id, status, last } => self.ended(id, status, last),
             Report::Gone { id } => {
                 if let Some(job) = self.table().jobs.remove(&id) {
                     job.gone.send_replace(true);
@@ -293,7 +293,7 @@ impl Live {
         }
     }
 
-    fn ended(&self, id: u64, status: Status) {
+    fn ended(&self, id: u64, status: Status, last: bool) {
         // A command that ends before it could say that it started was ended at once.
         self.answer(id, Answer::Started);
         let job = {
@@ -304,6 +304,9 @@ impl Live {
             }
             job
         };
+        if last {
+            job.gone.send_replace(true);
+        }
         job.end(self.exit(&job, status));
         self.tidy(job);
     }

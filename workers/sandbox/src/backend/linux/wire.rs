@@ -108,10 +108,11 @@ pub(super) enum Report {
         step: Step,
         errno: i32,
     },
-    /// The shell itself ended.
+    /// The shell itself ended; `last` when the kernel said that nothing else of a command with a pid namespace is left.
     Ended {
         id: u64,
         status: Status,
+        last: bool,
     },
     /// Nothing of the command is left; said only of one with a pid namespace of its own.
     Gone {

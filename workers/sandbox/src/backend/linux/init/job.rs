@@ -106,10 +106,22 @@ fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
                     (Some(code), _) => Status::Code(code),
                     (None, signal) => Status::Signal(signal.unwrap_or(0)),
                 };
-                let _ = wire::send(init.socket.as_fd(), &Report::Ended { id: start.id, status }, &[]);
+                let _ =
+                    wire::send(init.socket.as_fd(), &Report::Ended { id: start.id, status, last: nothing_left() }, &[]);
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => kernel::exit_now(0),
+        }
+    }
+}
+
+/// Reaps what has ended already; true when there is no child at all, which for process 1 means no other process.
+fn nothing_left() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG | WaitOptions::from_bits_retain(ALL_CHILDREN)) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
         }
     }
 }
