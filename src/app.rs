@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use crate::admin::operator;
 use crate::config::{Config, Tls, Upstreams};
 use crate::edge;
+use crate::identity::store::Loose;
 use crate::signal::StopSignals;
 use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
@@ -107,6 +108,7 @@ pub async fn build(config: Config) -> Result<App, BuildError> {
         limits: limits(&config),
         session_key,
         store: config.credentials.display().to_string(),
+        loose: loose(&config),
         backend: config.backend.clone(),
         sandbox,
         native,
@@ -240,6 +242,12 @@ fn pem(tls: &Tls) -> Result<Pem, BuildError> {
         return Err(BuildError::NoTls);
     }
     Ok(secrets::pem(&tls.certificate, &tls.key)?)
+}
+
+/// A store that an operator named may be the original's, which only warned; the state's own is ours alone.
+fn loose(config: &Config) -> Loose {
+    let own = config.state.as_ref().is_some_and(|state| state.credentials() == config.credentials);
+    if own { Loose::Refuse } else { Loose::Warn }
 }
 
 fn limits(config: &Config) -> edge::Config {

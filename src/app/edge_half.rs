@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::words::{BeginEdge, FromEdge, Pem, ToEdge, Upstream};
 use crate::edge::{self, Door, SessionKey};
 use crate::identity::Catalogue;
-use crate::identity::store::{ClearRule, Credentials, Loose, Opener};
+use crate::identity::store::{ClearRule, Credentials, Opener};
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
@@ -100,7 +100,7 @@ async fn serve(
     tasks.start(listen(receiver, presence.clone(), openings.clone(), stop, gone));
     let rule = rule(&begin);
     let opener = openings.opener(begin.store.clone().into());
-    let credentials = Credentials::load(opener, rule, Loose::Warn, tasks.clone()).await?;
+    let credentials = Credentials::load(opener, rule, begin.loose, tasks.clone()).await?;
     for warning in credentials.warnings() {
         tracing::warn!(store = begin.store, %warning, "the credential store should be put right");
     }

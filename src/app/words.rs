@@ -9,6 +9,7 @@ use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::admin::operator::{Answer, Request};
+use crate::identity::store::Loose;
 
 /// From the supervisor to the edge.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +45,8 @@ pub struct BeginEdge {
     pub session_key: Key,
     /// What messages call the credential store.
     pub store: String,
+    /// What to make of a store that others may open.
+    pub loose: Loose,
     /// The backend that a credential of the original's form must name.
     pub backend: String,
     pub sandbox: Option<Upstream>,

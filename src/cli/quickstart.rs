@@ -87,7 +87,7 @@ impl Quickstart {
 
     /// The tenant's token: the one that an earlier start minted while it counts, else a new one.
     async fn token(&self, state: &StateDir, file: &Path) -> Result<Secret, Failure> {
-        let ledger = Ledger::at(state.credentials(), Loose::Warn);
+        let ledger = Ledger::at(state.credentials(), Loose::Refuse);
         if let Some(token) = self.known(state, file).await? {
             say::talk(&format!("found the token of {} in {}", self.user, file.display()));
             return Ok(token);
@@ -115,7 +115,7 @@ impl Quickstart {
         };
         let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
         let opener = Opener::Path(state.credentials());
-        let credentials = Credentials::load(opener, rule, Loose::Warn, Tasks::new()).await.map_err(Failure::new)?;
+        let credentials = Credentials::load(opener, rule, Loose::Refuse, Tasks::new()).await.map_err(Failure::new)?;
         Ok(match credentials.authenticate(&token).await {
             Verdict::Known(principal) if *principal.tenant() == self.user => Some(token),
             Verdict::Known(_) | Verdict::Unknown | Verdict::WrongBackend { .. } => None,

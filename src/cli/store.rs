@@ -36,7 +36,10 @@ impl Store {
     }
 
     pub(super) fn ledger(&self, state: &StateDir) -> Ledger {
-        Ledger::at(self.named().unwrap_or_else(|| state.credentials()), Loose::Warn)
+        match self.named() {
+            Some(path) => Ledger::at(path, Loose::Warn),
+            None => Ledger::at(state.credentials(), Loose::Refuse),
+        }
     }
 }
 

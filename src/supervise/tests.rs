@@ -10,6 +10,7 @@ use super::kept::{Event, Up};
 use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Supervisor, WorkerPlan};
 use crate::admin::operator::{Answer, Asked, PileWish, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromWorker, Key, Upstream};
+use crate::identity::store::Loose;
 use crate::worker::child::Program;
 
 /// A running supervisor whose children are words alone.
@@ -21,6 +22,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         limits: crate::edge::Config::default(),
         session_key: Key([0; 32]),
         store: "tokens.json".to_owned(),
+        loose: Loose::Refuse,
         backend: "linux".to_owned(),
         sandbox: Some(Upstream { address: ([127, 0, 0, 1], 1).into(), bearer: secret(), up: false }),
         native: Vec::new(),

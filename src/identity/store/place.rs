@@ -27,6 +27,8 @@ pub(super) struct Place {
     path: PathBuf,
     directory: OwnedFd,
     name: OsString,
+    /// Whom the directory belongs to, where we may give files away.
+    home: Option<Owner>,
     _lock: OwnedFd,
 }
 
@@ -66,9 +68,10 @@ impl Place {
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&parent, flags, Mode::empty()).map_err(io("open the directory", &parent))?;
-        let lock = open_lock(&directory, &name).map_err(io("open the lock of", path))?;
+        let home = home(&directory).map_err(io("ask for the owner of the directory of", path))?;
+        let lock = open_lock(&directory, &name, home).map_err(io("open the lock of", path))?;
         wait_for(&lock, path)?;
-        let place = Self { path: parent.join(&name), directory, name, _lock: lock };
+        let place = Self { path: parent.join(&name), directory, name, home, _lock: lock };
         place.sweep().map_err(io("sweep beside", path))?;
         Ok(place)
     }
@@ -126,16 +129,19 @@ impl Place {
     }
 
     /// Keeps the owner: a service that may no longer open its store after a command of root's is a service down.
+    ///
+    /// A new store belongs to whom its directory belongs to, who could replace it anyway.
     fn give(&self, file: &OwnedFd, owner: Option<Owner>) -> Result<(), LedgerError> {
-        let Some(owner) = owner else { return Ok(()) };
+        let is_new = owner.is_none();
+        let Some(owner) = owner.or(self.home) else { return Ok(()) };
         let user = rustix::process::geteuid();
         if user.as_raw() == owner.user && rustix::process::getegid().as_raw() == owner.group {
             return Ok(());
         }
         let given = rustix::fs::fchown(file, Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
         match given {
-            // The group opens nothing at mode 0600, so another group is no loss.
-            Err(_) if user.as_raw() == owner.user => Ok(()),
+            // A new one can be ours, and the group opens nothing at mode 0600, so another group is no loss.
+            Err(_) if is_new || user.as_raw() == owner.user => Ok(()),
             Err(fault) => {
                 Err(LedgerError::NotOwner { path: self.path.clone(), owner: owner.user, source: fault.into() })
             }
@@ -161,7 +167,7 @@ impl Place {
 /// The lock is a file of its own: the store's is replaced, and a lock on what is gone locks nobody out.
 ///
 /// It belongs to whom the store belongs to, or that user could never take it after root had.
-fn open_lock(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+fn open_lock(directory: &OwnedFd, name: &OsStr, home: Option<Owner>) -> Result<OwnedFd, Errno> {
     let mut lock = name.to_owned();
     lock.push(".lock");
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -174,13 +180,23 @@ fn open_lock(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
             Err(Errno::EXIST) => continue,
             made => made?,
         };
-        if rustix::process::geteuid().is_root()
-            && let Ok(store) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-        {
-            rustix::fs::fchown(&made, Some(Uid::from_raw(store.st_uid)), Some(Gid::from_raw(store.st_gid)))?;
+        if let Some(home) = home {
+            let store = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let owner = store.map_or(home, |store| Owner { user: store.st_uid, group: store.st_gid });
+            // Where an owner does not exist for us, as in a user namespace, the lock is ours.
+            let _ = rustix::fs::fchown(&made, Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
         }
         return Ok(made);
     }
+}
+
+/// Only root may give files away.
+fn home(directory: &OwnedFd) -> Result<Option<Owner>, Errno> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let stat = rustix::fs::fstat(directory)?;
+    Ok(Some(Owner { user: stat.st_uid, group: stat.st_gid }))
 }
 
 fn wait_for(lock: &OwnedFd, path: &Path) -> Result<(), LedgerError> {

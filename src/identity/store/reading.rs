@@ -8,11 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, Stat};
+use serde::{Deserialize, Serialize};
 
 use super::format::{Document, FormatError, MOST_BYTES};
 
 /// What to make of a store that others than its owner may open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Loose {
     /// As the original does.
     Warn,

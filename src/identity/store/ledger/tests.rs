@@ -204,6 +204,20 @@ fn root_leaves_a_store_to_its_owner() {
 }
 
 #[test]
+fn root_gives_a_new_store_to_whom_its_directory_belongs_to() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(61_234), Some(61_235)).unwrap();
+    Ledger::at(home.path().join("tokens.json"), Loose::Refuse).mint(&wanted("a", None)).unwrap();
+    for made in ["tokens.json", "tokens.json.lock"] {
+        let made = std::fs::metadata(home.path().join(made)).unwrap();
+        assert_eq!((made.uid(), made.gid(), made.mode() & 0o7777), (61_234, 61_235, 0o600));
+    }
+}
+
+#[test]
 fn a_name_has_a_bound() {
     let home = tempfile::tempdir().unwrap();
     let ledger = Ledger::at(home.path().join("tokens.json"), Loose::Refuse);
