@@ -148,6 +148,15 @@ async fn a_tenant_lives_in_one_process_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_second_service_that_comes_and_goes_takes_nothing_from_the_first() {
+    let Some(world) = world("comes and goes") else { return };
+    let me = world.make("me").await;
+    let second = LinuxBackend::open(config(world.state.path())).unwrap();
+    within(second.shutdown()).await.unwrap();
+    assert_eq!(world.says(&me, "echo here").await, "here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_tenants_never_meet() {
     let Some(world) = world("two") else { return };
     let (me, other) = (world.make("me").await, world.make("other").await);

@@ -65,6 +65,13 @@ impl Cgroups {
 
     /// Makes a tenant's groups, after ending what a killed predecessor may have left in them.
     pub(super) fn make(&self, tenant: &Tenant, limits: &Limits, owner: Option<u32>) -> io::Result<TenantCgroup> {
+        // Another process of the same service, now gone, may have taken the empty folders with it.
+        for folder in [&self.unified, &self.memory, &self.pids].into_iter().flatten() {
+            make_folder(folder)?;
+        }
+        if let (true, Some(unified)) = (self.controllers, &self.unified) {
+            enable_controllers(unified);
+        }
         let groups = self.of(tenant);
         groups.remove(limits.kill_deadline)?;
         if let Some(unified) = &groups.unified {
