@@ -32,8 +32,11 @@ pub struct Connections {
     pub most_headers: usize,
     /// Between two requests. Longer than the usual 60 s pause of a client, so that polling clients keep theirs.
     pub idle: Duration,
-    /// How long a client may leave everything unread that is ready for it.
+    /// How long a client may take not a single byte of what is ready for it.
     pub write_stall: Duration,
+    /// How long a client may take over one piece of an answer, of at most 64 KiB: some 500 bytes a second. On HTTP/2,
+    /// where a client that does not read leaves the socket free, this is the clock that finds it.
+    pub piece: Duration,
     /// Streams of one HTTP/2 connection at a time.
     pub most_streams: u32,
     pub handshake: Duration,
@@ -132,6 +135,7 @@ impl Default for Connections {
             most_headers: 64,
             idle: Duration::from_secs(75),
             write_stall: Duration::from_secs(30),
+            piece: Duration::from_secs(120),
             most_streams: 64,
             handshake: Duration::from_secs(10),
             most_handshakes: 256,

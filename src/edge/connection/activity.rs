@@ -100,11 +100,12 @@ impl Activity {
             Pause::Head(since) => Some((left(since, limits.head), "a request head did not arrive in time")),
             Pause::Rest(since) => Some((left(since, limits.idle), "it was idle")),
         };
-        let unread = state.handed.values().copied().chain(state.blocked).min();
-        let unread = unread.map(|since| (left(since, limits.write_stall), "the client does not read"));
-        let due = [pause, unread].into_iter().flatten().min_by_key(|(left, _)| *left);
+        let stalled = state.blocked.map(|since| (left(since, limits.write_stall), "the client does not read"));
+        let handed = state.handed.values().copied().min();
+        let piece = handed.map(|since| (left(since, limits.piece), "the client reads too slowly"));
+        let due = [pause, stalled, piece].into_iter().flatten().min_by_key(|(left, _)| *left);
         // A clock that starts after this look runs out no earlier than after the shortest of them.
-        let look = limits.head.min(limits.idle).min(limits.write_stall);
+        let look = limits.head.min(limits.idle).min(limits.write_stall).min(limits.piece);
         match due {
             Some((left, reason)) if left.is_zero() => Verdict::End(reason),
             Some((left, _)) => Verdict::Wait(left.min(look)),
@@ -210,6 +211,7 @@ mod tests {
     use super::{Activity, Verdict};
     use crate::edge::config::Connections;
     use std::sync::Arc;
+    use std::task::Poll;
     use std::time::Duration;
 
     fn check(activity: &Activity, later: Duration) -> Option<&'static str> {
@@ -241,9 +243,15 @@ mod tests {
         let exchange = activity.begin();
         assert_eq!(check(&activity, seconds(10_000)), None);
         exchange.handed();
+        assert_eq!(check(&activity, seconds(119)), None);
+        assert!(check(&activity, seconds(120)).is_some());
+        exchange.asked();
+        assert_eq!(check(&activity, seconds(10_000)), None);
+        activity.wrote(&Poll::Pending);
+        activity.wrote(&Poll::Pending);
         assert_eq!(check(&activity, seconds(29)), None);
         assert!(check(&activity, seconds(30)).is_some());
-        exchange.asked();
+        activity.wrote(&Poll::Ready(Ok(1)));
         assert_eq!(check(&activity, seconds(10_000)), None);
     }
 

@@ -60,7 +60,7 @@ async fn who_does_not_shake_hands_is_let_go_and_keeps_nobody_waiting() {
     let edge = Setting::sandbox(&worker)
         .tls(identity(&certificate))
         .with(|config| {
-            config.connections.handshake = Duration::from_millis(300);
+            config.connections.handshake = Duration::from_secs(1);
             config.connections.most_handshakes = 20;
         })
         .start()
