@@ -31,7 +31,10 @@ pub(crate) struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// Behind the edge, which names the tenant.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "without a server nobody stands behind an edge"))]
+    #[cfg_attr(
+        not(any(feature = "http", test)),
+        expect(dead_code, reason = "without a server nobody stands behind an edge")
+    )]
     Edge,
     /// At this machine, where any tenant may be named; this one is meant when none is.
     Local(Tenant),
