@@ -54,6 +54,10 @@ fn a_second_signal_ends_the_service_at_once() {
     let family = service.family();
     service.signal(Signal::TERM);
     service.line_with("stopping");
+    let supervisor = crate::process::Watched::of(service.pid());
+    // At the same moment it is the same signal: a service manager signals the process and its group.
+    service.signal(Signal::TERM);
+    assert!(!supervisor.gone_within(Duration::from_millis(300)), "one wish to stop is no wish to stop at once");
     service.signal(Signal::TERM);
     let status = service.ended_within(Duration::from_secs(3));
     assert_eq!(status.code(), Some(8), "{}", service.rest());
