@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Pem, ToEdge, Upstream};
@@ -36,6 +36,8 @@ pub fn edge_main() -> ExitCode {
 
 /// Gives up every privilege, before a second thread exists that would keep it.
 fn confine() -> io::Result<()> {
+    // The kernel named it after the descriptor that it was started from.
+    set_name(c"edge")?;
     set_no_new_privs(true)?;
     // Nobody of the same uid reads the keys out of this process, and no core file has them.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

@@ -18,6 +18,8 @@ use crate::worker::handoff::{self, Receiver, Sender};
 /// The worker child's whole life.
 #[must_use]
 pub fn worker_main() -> ExitCode {
+    // The kernel named it after the descriptor that it was started from; a process without a good name still works.
+    let _ = rustix::thread::set_name(c"worker");
     match Inherited::take() {
         Ok(inherited) => super::child_runtime(live(inherited)),
         Err(fault) => super::child_fault("worker", &fault),

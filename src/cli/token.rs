@@ -1,7 +1,9 @@
 //! `playground token`: the credentials that clients present.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
+use chrono::{DateTime, SecondsFormat};
 use clap::{Args, Subcommand, ValueEnum};
 use kit::Tenant;
 
@@ -10,8 +12,9 @@ use super::failure::Failure;
 use super::place::Place;
 use super::say;
 use super::store::{self, Store};
-use crate::identity::store::{Listed, NewCredential};
+use crate::identity::store::{Listed, NewCredential, Upgraded};
 use crate::identity::{Catalogue, CredentialId};
+use crate::worker::manifest;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -25,6 +28,7 @@ enum Verb {
     Mint(Box<Mint>),
     List(List),
     Revoke(Revoke),
+    Upgrade(Box<Upgrade>),
 }
 
 /// Mint another token for a tenant; it is printed once, alone on stdout.
@@ -89,6 +93,28 @@ struct Revoke {
     store: Store,
 }
 
+/// Replace the tokens that a store of the original keeps in clear with hashes; every token goes on working.
+#[derive(Debug, Args)]
+#[command(after_help = UPGRADE)]
+struct Upgrade {
+    /// The list of native workers that `serve --workers` uses: its tenants' tokens open their worker.
+    #[arg(long, value_name = "FILE", conflicts_with = "faculties_workers")]
+    workers: Option<PathBuf>,
+
+    /// The list that `serve --faculties-workers` uses: every token opens a native worker.
+    #[arg(long, value_name = "FILE")]
+    faculties_workers: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+
+    #[command(flatten)]
+    backend: Backend,
+}
+
 impl Token {
     pub(super) fn run(self) -> Result<(), Failure> {
         super::on_runtime(async {
@@ -96,6 +122,7 @@ impl Token {
                 Verb::Mint(mint) => mint.run().await,
                 Verb::List(list) => list.run().await,
                 Verb::Revoke(revoke) => revoke.run().await,
+                Verb::Upgrade(upgrade) => upgrade.run().await,
             }
         })
     }
@@ -140,6 +167,33 @@ impl Revoke {
     }
 }
 
+impl Upgrade {
+    async fn run(self) -> Result<(), Failure> {
+        let ledger = self.store.ledger_of(&self.place)?;
+        let every = self.faculties_workers.is_some();
+        let native: HashSet<Tenant> = match self.workers.or(self.faculties_workers) {
+            Some(file) => {
+                manifest::load(&file).map_err(Failure::new)?.workers.into_iter().map(|row| row.tenant).collect()
+            }
+            None => HashSet::new(),
+        };
+        let backend = self.backend.name().to_owned();
+        let upgraded = store::on_ledger(&ledger, move |ledger| {
+            ledger.upgrade(&backend, |tenant| match every || native.contains(tenant) {
+                true => Catalogue::Native,
+                false => Catalogue::Sandbox,
+            })
+        });
+        match upgraded.await? {
+            Upgraded::Hashed(count) => {
+                say::talk(&format!("{count} tokens are kept as hashes now; each goes on working"))
+            }
+            Upgraded::Already => say::talk("there was nothing to do: the store holds no token in clear"),
+        }
+        Ok(())
+    }
+}
+
 fn row(credential: &Listed) -> String {
     let opens = match (credential.catalogue, &credential.backend) {
         (Some(Catalogue::Sandbox), _) => "sandbox",
@@ -152,20 +206,12 @@ fn row(credential: &Listed) -> String {
     format!("{}\t{}\t{opens}\t{made}\t{name}", credential.id, credential.tenant)
 }
 
-/// Seconds since the epoch as a UTC time, by the proleptic Gregorian calendar.
+/// Seconds since the epoch as a UTC time, to the second.
 fn rfc3339(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the leap day is a year's last (Howard Hinnant's `civil_from_days`).
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 const EXAMPLE: &str = "\
@@ -184,6 +230,11 @@ Example:
 const REVOKE: &str = "\
 Example:
   playground token revoke \"$(playground token list | awk '$2 == \"alice\" { print $1; exit }')\"";
+
+const UPGRADE: &str = "\
+Example:
+  playground token upgrade --tokens tokens.json
+  playground token upgrade --tokens tokens.json --backend jail --faculties-workers workers.json";
 
 #[cfg(test)]
 mod tests {

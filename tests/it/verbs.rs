@@ -115,3 +115,26 @@ fn a_token_goes_into_a_new_private_file_and_never_over_another() {
     assert_eq!(mint().status.code(), Some(7));
     assert_eq!(std::fs::read_to_string(&out).expect("read"), held);
 }
+
+#[test]
+fn a_clear_store_of_the_original_becomes_hashes_that_open_the_same() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = place.path().join("tokens.json");
+    let clear = r#"{"tokens":{"a-public-token-of-thirty-letters":{"tenant":"alice","backend":"linux"}}}"#;
+    std::fs::write(&store, clear).expect("write");
+    let upgrade = |backend: &str| {
+        let mut command = playground(["token", "upgrade", "--backend", backend, "--tokens"]);
+        command.arg(&store);
+        run(command)
+    };
+    let other = upgrade("jail");
+    assert_ne!(other.status.code(), Some(0), "hashes carry no backend, so the token would begin to work");
+    assert_eq!(std::fs::read_to_string(&store).expect("read"), clear, "nothing was changed");
+
+    let done = upgrade("linux");
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let kept = std::fs::read_to_string(&store).expect("read");
+    assert!(!kept.contains("a-public-token") && kept.contains("alice") && kept.contains("sandbox"), "{kept}");
+    assert_eq!(upgrade("linux").status.code(), Some(0), "a second time there is nothing to do");
+    assert_eq!(std::fs::read_to_string(&store).expect("read"), kept);
+}
