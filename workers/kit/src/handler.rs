@@ -1,5 +1,6 @@
 //! The adapter between a [`Worker`] and the MCP library; nothing else of this crate's users sees the library.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,13 +23,19 @@ use crate::worker::{Call, Caller, Content, Pending, Progress, Refused, Reply, Wo
 pub(crate) struct Handler {
     worker: Arc<dyn Worker>,
     slots: Arc<Semaphore>,
+    revisions: &'static [ProtocolVersion],
     caller: fn(&Extensions) -> Caller,
 }
 
 impl Handler {
     /// `caller` reads who is calling from what the transport left beside the request.
-    pub(crate) fn new(worker: Arc<dyn Worker>, most_calls: usize, caller: fn(&Extensions) -> Caller) -> Self {
-        Self { worker, slots: Arc::new(Semaphore::new(most_calls)), caller }
+    pub(crate) fn new(
+        worker: Arc<dyn Worker>,
+        most_calls: usize,
+        revisions: &'static [ProtocolVersion],
+        caller: fn(&Extensions) -> Caller,
+    ) -> Self {
+        Self { worker, slots: Arc::new(Semaphore::new(most_calls)), revisions, caller }
     }
 }
 
@@ -43,6 +50,10 @@ impl ServerHandler for Handler {
             Some(instructions) => config.with_instructions(instructions),
             None => config,
         }
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(self.revisions)
     }
 
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -143,6 +154,15 @@ pub(crate) fn unaddressed_error(code: i32, message: &str) -> Value {
     serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } })
 }
 
+/// What is spoken behind an edge, which carries no other revision.
+pub(crate) const CARRIED: &[ProtocolVersion] = &[
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
+/// What is spoken at the end of a pipe, where the oldest revision is no transport of its own and its clients are alive.
+pub(crate) const PIPED: &[ProtocolVersion] = ProtocolVersion::KNOWN_VERSIONS;
 /// What a line or body that is JSON but no message gets.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// What a line or body that is not JSON gets.

@@ -13,7 +13,7 @@ use rmcp::service::serve_directly_with_ct;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::Handler;
+use crate::handler::{Handler, PIPED};
 use crate::tasks::Tasks;
 use crate::worker::{Caller, Worker};
 
@@ -34,7 +34,7 @@ where
 {
     let tasks = Tasks::new();
     let transport = lines::Lines::new(input, output, &tasks);
-    let handler = Handler::new(worker, MOST_CALLS, |_| Caller::Local);
+    let handler = Handler::new(worker, MOST_CALLS, PIPED, |_| Caller::Local);
     let cancel = CancellationToken::new();
     // Served without the library's handshake: the original never asked whether `initialize` came first, a modern client
     // sends none, and a stray notification before it must not end the server.

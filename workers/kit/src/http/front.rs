@@ -16,7 +16,7 @@ use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use serde_json::Value;
 
 use super::Limits;
-use crate::handler::{Handler, INVALID_REQUEST, PARSE_ERROR, unaddressed_error};
+use crate::handler::{CARRIED, Handler, INVALID_REQUEST, PARSE_ERROR, unaddressed_error};
 use crate::header::{REFERENCE, TENANT};
 use crate::worker::{Caller, Worker};
 use crate::{Secret, Tenant};
@@ -34,7 +34,7 @@ pub(super) struct Front {
 
 impl Front {
     pub(super) fn new(worker: Arc<dyn Worker>, secret: Secret, limits: &Limits) -> Self {
-        let handler = Handler::new(worker, limits.calls, caller);
+        let handler = Handler::new(worker, limits.calls, CARRIED, caller);
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             // The library still answers with an event stream when a notification comes before the result.

@@ -255,6 +255,7 @@ async fn both_eras_are_served_and_an_unknown_version_gets_the_newest_with_a_hand
         ("2025-06-18", "2025-06-18"),
         ("2025-11-25", "2025-11-25"),
         ("2026-07-28", "2025-11-25"),
+        ("2024-11-05", "2025-11-25"),
         ("1900-01-01", "2025-11-25"),
     ] {
         let client = json!({ "name": "test", "version": "0" });
@@ -287,6 +288,8 @@ async fn a_modern_list_carries_hints_and_a_legacy_one_does_not() {
     let result = serde_json::from_str::<Value>(&discovered).unwrap()["result"].clone();
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(60_000), &json!("public")));
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "watched");
+    let carried = json!(["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]);
+    assert_eq!(result["supportedVersions"], carried, "those that an edge carries, and no older one");
     server.end().await;
 }
 

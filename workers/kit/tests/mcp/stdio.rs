@@ -113,7 +113,8 @@ async fn both_eras_are_served_on_one_process() {
         let discovered = client.next().await;
         assert!(discovered["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
         let info = json!({ "name": "test", "version": "0" });
-        for (asked, given) in [("2025-06-18", "2025-06-18"), ("1900-01-01", "2025-11-25")] {
+        for (asked, given) in [("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1900-01-01", "2025-11-25")]
+        {
             let params = json!({ "protocolVersion": asked, "capabilities": {}, "clientInfo": info });
             client.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "initialize", "params": params })).await;
             assert_eq!(client.next().await["result"]["protocolVersion"], given);
