@@ -102,10 +102,11 @@ pub async fn build(config: Config) -> Result<App, BuildError> {
     let asked = operators(&config, &tasks)?;
     let user = edge_user(&config)?;
     let (sandbox, worker) = worker(&config, lock.as_ref())?;
-    let (session_key, tombstones) = secrets::session(config.state.as_ref())?;
+    let limits = limits(&config);
+    let (session_key, tombstones) = secrets::session(config.state.as_ref(), &limits.sessions)?;
     let begin = BeginEdge {
         verbosity: config.verbosity.word(),
-        limits: limits(&config),
+        limits,
         session_key,
         store: config.credentials.display().to_string(),
         loose: loose(&config),

@@ -71,6 +71,7 @@ pub(crate) use limits::{Bounded, Verb};
 pub(crate) use rate::Paced;
 pub(crate) use rejection::{Cause, Rejection};
 pub(crate) use request::{Accepted, Head, Reference, RequestBody, RequestId};
+pub(crate) use session::compacted_tombstones;
 pub(crate) use session::{Flight, Opened, Reply, Routed, Session};
 pub(crate) use version::Version;
 

@@ -1,7 +1,7 @@
 //! The secrets a service makes or reads at its start.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::Secret;
 
 use super::words::{Key, Pem};
+use crate::edge;
 use crate::state::StateDir;
 use crate::worker::manifest;
 
@@ -52,13 +53,33 @@ pub(super) fn pem(certificate: &Path, key: &Path) -> Result<Pem, SecretError> {
 }
 
 /// The key that seals sessions, and the list of those that were ended: both outlive the service where it has a state.
-pub(super) fn session(state: Option<&StateDir>) -> Result<(Key, Option<OwnedFd>), SecretError> {
+pub(super) fn session(
+    state: Option<&StateDir>,
+    limits: &edge::config::Sessions,
+) -> Result<(Key, Option<OwnedFd>), SecretError> {
     let Some(state) = state else { return Ok((Key(random()?), None)) };
     let key = key(&state.session_key())?;
     let path = state.tombstones();
+    compact(&path, limits)?;
     let tombstones =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open", &path))?;
     Ok((key, Some(tombstones.into())))
+}
+
+/// Makes the record of ended sessions small again. Nobody appends to it meanwhile: the state's lock is ours, and an edge
+/// that outlives its service would hold it still.
+fn compact(path: &Path, limits: &edge::config::Sessions) -> Result<(), SecretError> {
+    let record = match File::open(path) {
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(at("open", path))?,
+    };
+    let kept = edge::compacted_tombstones(&mut BufReader::new(record), limits, kit::clock::since_epoch())
+        .map_err(at("read", path))?;
+    if let Err(fault) = write_private(path, &kept) {
+        // The longer record says the same.
+        tracing::warn!(path = %path.display(), %fault, "the record of ended sessions cannot be made smaller");
+    }
+    Ok(())
 }
 
 fn key(path: &Path) -> Result<Key, SecretError> {

@@ -24,6 +24,8 @@ use crate::worker::{Routes, Upstream};
 
 pub use seal::SessionKey;
 
+pub(crate) use table::compacted as compacted_tombstones;
+
 pub(crate) use flights::Flight;
 pub(crate) use table::OpenError;
 

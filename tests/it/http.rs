@@ -35,10 +35,26 @@ pub(crate) fn try_post(
     more: &[(&str, &str)],
     body: &str,
 ) -> std::io::Result<Answer> {
+    exchange(address, "POST", path, token, more, body)
+}
+
+/// Ends a session.
+pub(crate) fn delete(address: SocketAddr, token: &str, session: &str) -> Answer {
+    exchange(address, "DELETE", "/", Some(token), &[("mcp-session-id", session)], "").expect("an answer")
+}
+
+fn exchange(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    more: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
         body.len()
     );

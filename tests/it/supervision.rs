@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
-use crate::http::post;
+use crate::http::{delete, post};
 use crate::process::{PATIENCE, Service, is_root, skip};
 
 /// A service of one native worker, with a state.
@@ -117,6 +117,35 @@ fn a_session_outlives_the_edge_and_the_whole_service() {
     address = service.ready();
     let answer = ping(address);
     assert_eq!(answer.status, 200, "after a restart: {answer:?}");
+    service.stop();
+}
+
+#[test]
+fn a_session_that_was_ended_stays_so_in_the_next_service_whose_record_is_small_again() {
+    let place = tempfile::tempdir().expect("a folder");
+    let worker = FakeWorker::start(Manner::Answers);
+    let mut service = native(place.path(), &worker);
+    let mut address = service.ready();
+    let opened = post(address, "/", Some(PUBLIC), &[], INITIALIZE);
+    let session = opened.head.get("mcp-session-id").expect("a session").clone();
+    let status = |address| {
+        let headers = [("mcp-session-id", session.as_str())];
+        post(address, "/", Some(PUBLIC), &headers, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).status
+    };
+    assert_eq!(delete(address, PUBLIC, &session).status, 204);
+    service.stop();
+    let record = place.path().join("state/tombstones.jsonl");
+    let length = || std::fs::metadata(&record).expect("a record").len();
+    let alone = length();
+    let expired = r#"{"tenant":"x","session":"AAAAAAAAAAAAAAAAAAAAAA","issued":1,"expires":2}"#;
+    let mut file = std::fs::File::options().append(true).open(&record).expect("a record");
+    file.write_all(format!("{expired}\n{expired}\n{{\"tenant\":\"x\",\"sess").as_bytes()).expect("written");
+    service = native(place.path(), &worker);
+    address = service.ready();
+    assert!(length() <= alone, "{}", std::fs::read_to_string(&record).expect("a record"));
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&record).expect("a record"));
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(status(address), 404, "the session stays ended");
     service.stop();
 }
 

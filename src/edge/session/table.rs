@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use kit::Tenant;
 use crate::edge::config::Sessions as Limits;
 
 use super::seal::{Sealed, SessionId};
-use super::tombstones::{Record, Tombstones};
+use super::tombstones::{self, Record, Tombstones};
 
 pub(crate) struct Table {
     limits: Limits,
@@ -63,6 +63,22 @@ struct Ended {
 struct Times {
     issued: Duration,
     expires: Duration,
+}
+
+/// The same record without what no longer matters: ends of sessions that have expired since. Each tenant keeps as many
+/// lines as the table remembers of it, and one for the rest.
+pub(crate) fn compacted(record: &mut impl BufRead, limits: &Limits, today: Duration) -> io::Result<Vec<u8>> {
+    let mut state = State::default();
+    tombstones::read(record, |record| {
+        if !record.is_over(limits.lifetime, today) {
+            state.recall(record, limits.most_tombstones_per_tenant);
+        }
+    })?;
+    let mut text = Vec::new();
+    for (tenant, ended) in state.ended {
+        tombstones::write(&ended.into_records(&tenant), &mut text)?;
+    }
+    Ok(text)
 }
 
 impl Table {
@@ -200,6 +216,18 @@ impl State {
 }
 
 impl Ended {
+    fn into_records(self, tenant: &Tenant) -> Vec<Record> {
+        let minimum =
+            (self.minimum > Duration::ZERO).then(|| Record::Minimum { tenant: tenant.clone(), minimum: self.minimum });
+        let sessions = self.sessions.into_iter().map(|(session, Times { issued, expires })| Record::Session {
+            tenant: tenant.clone(),
+            session,
+            issued,
+            expires,
+        });
+        minimum.into_iter().chain(sessions).collect()
+    }
+
     /// Keeps at most so many sessions one by one; the oldest of the rest become a minimum issue time.
     fn shrink(&mut self, most: usize) -> bool {
         let mut raised = false;

@@ -1,7 +1,9 @@
 //! The record of ended sessions: lines appended to a descriptor that someone else opened.
+//!
+//! It only grows while a service runs. Whoever opens it makes it small again first, by [`super::table::compacted`].
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,30 +39,16 @@ impl Tombstones {
         let mut reader = BufReader::new(&file);
         reader.seek(SeekFrom::Start(0))?;
         let mut records = Vec::new();
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if reader.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            // A line that was torn by a crash was never answered with success.
-            records.extend(serde_json::from_slice(&line).ok().and_then(Record::from_line));
-        }
+        read(&mut reader, |record| records.push(record))?;
         drop(reader);
         Ok((Self(Arc::new(file)), records))
     }
 
     /// Returns once the records are on the disk. Dropped meanwhile, they are written all the same.
     pub(super) async fn append(&self, records: &[Record]) -> io::Result<()> {
-        let mut text = Vec::new();
-        for record in records {
-            // After a torn line the next begins on its own.
-            if text.is_empty() {
-                text.push(b'\n');
-            }
-            serde_json::to_writer(&mut text, &record.to_line())?;
-            text.push(b'\n');
-        }
+        // After a torn line the next begins on its own.
+        let mut text = vec![b'\n'];
+        write(records, &mut text)?;
         let file = Arc::clone(&self.0);
         let write = move || {
             // One write: with an appending descriptor the lines of two calls cannot mix.
@@ -71,7 +59,38 @@ impl Tombstones {
     }
 }
 
+/// Hands each record of a text to `each`.
+pub(super) fn read(text: &mut impl BufRead, mut each: impl FnMut(Record)) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if text.by_ref().take(MOST_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        // A line that was torn by a crash was never answered with success, and one that is too long is not ours.
+        if let Some(record) = serde_json::from_slice(&line).ok().and_then(Record::from_line) {
+            each(record);
+        }
+    }
+}
+
+pub(super) fn write(records: &[Record], text: &mut Vec<u8>) -> io::Result<()> {
+    for record in records {
+        serde_json::to_writer(&mut *text, &record.to_line())?;
+        text.push(b'\n');
+    }
+    Ok(())
+}
+
 impl Record {
+    /// Whether every session that the record speaks of has expired by itself.
+    pub(super) fn is_over(&self, lifetime: Duration, today: Duration) -> bool {
+        match self {
+            Self::Session { expires, .. } => *expires <= today,
+            Self::Minimum { minimum, .. } => minimum.saturating_add(lifetime) <= today,
+        }
+    }
+
     fn to_line(&self) -> Line {
         let millis = |time: &Duration| u64::try_from(time.as_millis()).ok();
         match self {
@@ -98,3 +117,6 @@ impl Record {
         Some(Self::Session { tenant, session, issued, expires })
     }
 }
+
+/// Many times what a line takes: a tenant's label and numbers.
+const MOST_LINE_BYTES: u64 = 16 * 1024;

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use kit::Tenant;
 
-use super::Table;
+use super::{Table, compacted};
 use crate::edge::Version;
 use crate::edge::config::Sessions as Limits;
 use crate::edge::session::seal::{Sealed, SessionId};
@@ -130,4 +130,38 @@ async fn a_later_edge_knows_what_has_ended() {
     let late = session("a", 8);
     second.end(&late, today()).await.expect("written behind the torn line");
     assert!(!Table::open(limits(), Some(open())).expect("a table").touch(&late, now, today()));
+}
+
+#[tokio::test]
+async fn a_compacted_record_keeps_the_living_alone_and_each_tenants_bound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tombstones.jsonl");
+    let open = || File::options().read(true).append(true).create(true).open(&path).expect("a file");
+    // "a" has one ended session that has expired meanwhile and one that has not; "b" as many as are kept, "c" one more.
+    let (expired, live, late) = (session("a", 1), session("a", 500), session("a", 8));
+    let kept = [session("b", 500), session("b", 501)];
+    let many = [session("c", 500), session("c", 501), session("c", 502)];
+    let first = Table::open(limits(), Some(open())).expect("a table");
+    for session in [&expired, &live, &kept[0], &kept[1], &many[0], &many[1], &many[2]] {
+        first.end(session, today()).await.expect("written");
+    }
+    std::io::Write::write_all(&mut open(), b"{\"tenant\":\"a\",\"sess").expect("a torn line");
+    let record = std::fs::read(&path).expect("a record");
+    let compact = |record: &[u8], today| compacted(&mut &*record, &limits(), today).expect("text in memory");
+    let lines = |text: &[u8], tenant: &str| {
+        let name = format!("\"tenant\":\"{tenant}\"");
+        String::from_utf8_lossy(text).lines().filter(|line| line.contains(&name)).count()
+    };
+    let small = compact(&record, expired.expires);
+    assert_eq!(["a", "b", "c"].map(|tenant| lines(&small, tenant)), [1, 2, 3], "a minimum stands for the rest");
+    assert_eq!(compact(&small, expired.expires).len(), small.len(), "there is nothing more to drop");
+    std::fs::write(&path, &small).expect("written");
+    let (second, now) = (Table::open(limits(), Some(open())).expect("a table"), kit::clock::now());
+    for session in [&live, &kept[0], &kept[1], &many[0], &many[1], &many[2]] {
+        assert!(!second.touch(session, now, before(expired.expires)));
+    }
+    assert!(second.touch(&late, now, before(expired.expires)), "no other session has ended");
+    assert_eq!(lines(&compact(&small, before(many[2].expires)), "c"), 1);
+    assert!(compact(&small, many[2].expires).is_empty(), "what has expired leaves nothing behind");
+    assert!(compact(&[b'x'; 100_000], today()).is_empty(), "nor does a line that nobody wrote");
 }
