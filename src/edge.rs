@@ -66,7 +66,7 @@ pub(crate) use config::{Exchanges, Rates};
 pub(crate) use connection::Conversation;
 #[cfg(feature = "tls")]
 pub(crate) use connection::Protocol;
-pub(crate) use envelope::{Call, Era, Kind, Message, Parsed};
+pub(crate) use envelope::{Call, Era, Kind, Members, Message, Parsed};
 pub(crate) use limits::{Bounded, Verb};
 pub(crate) use rate::Paced;
 pub(crate) use rejection::{Cause, Rejection};

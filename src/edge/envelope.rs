@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use tracing::Span;
 
 use crate::edge::gate::Gate;
-use crate::edge::{Admitted, Cause, Config, Head, Permit, Rejection, RequestId, Reserved, Verb};
+use crate::edge::{Admitted, Cause, Config, Head, Permit, Rejection, RequestId, Reserved, Verb, Version};
 use crate::identity::Principal;
 
-use members::Members;
+pub(crate) use members::Members;
 
 /// The fifth gate.
 pub(crate) struct Envelope {
@@ -59,6 +59,8 @@ pub(crate) struct Message {
     pub(crate) era: Era,
     /// Of a legacy `notifications/cancelled`: which request it means.
     pub(crate) cancels: Option<RequestId>,
+    /// Of an `initialize`: the revision from before ours that it asks for.
+    pub(crate) retired: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +141,7 @@ impl Parsed {
         let call = match *request.method() {
             http::Method::POST => {
                 let reserved = permit.reserve_nothing();
-                Call::Message(Message { body: Bytes::new(), reserved, kind, era, cancels: None })
+                Call::Message(Message { body: Bytes::new(), reserved, kind, era, cancels: None, retired: None })
             }
             http::Method::GET => Call::Stream,
             _ => Call::End,
@@ -197,7 +199,9 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
     let cancels = (kind.method() == Some("notifications/cancelled"))
         .then(|| params.as_ref()?.get("requestId").and_then(|raw| RequestId::parse(raw.get())))
         .flatten();
-    Ok(Message { body: bytes.clone(), reserved, kind, era, cancels })
+    let asked = (era == Era::Opening).then(|| params.as_ref()?.text("protocolVersion")).flatten();
+    let retired = asked.as_deref().and_then(Version::retired);
+    Ok(Message { body: bytes.clone(), reserved, kind, era, cancels, retired })
 }
 
 fn top(bytes: &[u8]) -> Result<Members<'_>, Cause> {

@@ -5,8 +5,10 @@
 //! leaving ends the exchange depends on the era: for a modern client it is the cancellation, for a legacy client it is
 //! none, and a worker that would take it for one gets its answer read to the end.
 
+mod ahead;
 mod answer;
 mod carried;
+mod discovery;
 mod headers;
 mod leave;
 mod opening;
@@ -58,6 +60,8 @@ struct Manner {
     /// The worker would take our leaving for a cancellation that the client did not mean.
     outlives_client: bool,
     opening: bool,
+    /// The answer says which revisions are served, and the edge has a word in that.
+    discovers: bool,
     farewell: Farewell,
 }
 
@@ -138,6 +142,10 @@ impl Shared {
         } else {
             None
         };
+        if manner.discovers {
+            let events = shape == Shape::Events;
+            discovery::read(&mut relay, events, self.limits.most_buffered_bytes, upstream.sends_tenant).await?;
+        }
         let mut answer =
             Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });
         *answer.status_mut() = parts.status;
@@ -172,7 +180,13 @@ impl Manner {
             Call::Message(message) => message,
             Call::Stream | Call::End => {
                 let endless = matches!(call, Call::Stream);
-                return Self { endless, outlives_client: false, opening: false, farewell: Farewell::Nothing };
+                return Self {
+                    endless,
+                    outlives_client: false,
+                    opening: false,
+                    discovers: false,
+                    farewell: Farewell::Nothing,
+                };
             }
         };
         let listens = message.era == Era::Modern && message.kind.method() == Some("subscriptions/listen");
@@ -185,6 +199,7 @@ impl Manner {
             endless: listens,
             outlives_client: message.era == Era::Legacy && session.is_some_and(|session| session.upstream.is_none()),
             opening: message.era == Era::Opening,
+            discovers: message.era == Era::Modern && message.kind.method() == Some("server/discover"),
             farewell,
         }
     }

@@ -63,6 +63,7 @@ pub(crate) enum Cause {
     MissingMeta(&'static str),
     MethodRemoved { method: &'static str },
     BadLegacyVersion,
+    RetiredVersion { requested: &'static str },
     // Where it belongs.
     NoSession,
     UnknownSession,
@@ -157,6 +158,7 @@ impl Cause {
             | Self::UnsupportedVersion { .. }
             | Self::MissingMeta(_)
             | Self::BadLegacyVersion
+            | Self::RetiredVersion { .. }
             | Self::NoSession => StatusCode::BAD_REQUEST,
             Self::WrongHost { origin: false } => StatusCode::MISDIRECTED_REQUEST,
             Self::WrongHost { origin: true } | Self::BadOrigin | Self::WrongBackend | Self::ForeignSession => {
@@ -188,7 +190,8 @@ impl Cause {
             | Self::BadLegacyVersion
             | Self::NoSession
             | Self::ForeignSession => -32600,
-            Self::MissingMeta(_) => -32602,
+            // What the sessionful revisions show for an `initialize` with a version that is not served.
+            Self::MissingMeta(_) | Self::RetiredVersion { .. } => -32602,
             Self::MethodRemoved { .. } => -32601,
             // Clients know this one as "open a new session".
             Self::UnknownSession => -32001,
@@ -265,6 +268,7 @@ impl Cause {
             | Self::MissingMeta(_)
             | Self::MethodRemoved { .. }
             | Self::BadLegacyVersion
+            | Self::RetiredVersion { .. }
             | Self::NoSession
             | Self::UnknownSession
             | Self::ForeignSession => Fault::Client,

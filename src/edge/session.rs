@@ -122,6 +122,12 @@ impl Shared {
             Call::Message(message) => matches!(message.era, Era::Modern | Era::Opening),
             Call::Stream | Call::End => false,
         };
+        if let Call::Message(Message { retired: Some(requested), .. }) = &call
+            // Ours settles on a revision that the edge carries. Another may agree, and nobody could go on from there.
+            && !upstream.sends_tenant
+        {
+            return Err(Cause::RetiredVersion { requested });
+        }
         if sessionless {
             let routed = Routed { head, principal, permit, call, upstream, session: None, flight: None };
             return Ok(Place::Forward(Box::new(routed), None));

@@ -28,7 +28,16 @@ impl Version {
 
     /// A revision that has sessions.
     pub(crate) fn parse_legacy(text: &str) -> Option<Self> {
-        Self::parse(text).filter(|version| *version != Self::Modern20260728)
+        Self::parse(text).filter(|version| version.is_legacy())
+    }
+
+    /// A revision from before those, if `text` names one. A worker's library may still agree on it; the edge carries none.
+    pub(crate) fn retired(text: &str) -> Option<&'static str> {
+        RETIRED.into_iter().find(|revision| *revision == text)
+    }
+
+    pub(crate) fn is_legacy(self) -> bool {
+        self != Self::Modern20260728
     }
 
     /// Whether a header value names a revision of the stateless era, known or not: revisions are dates.
@@ -57,6 +66,9 @@ impl Version {
 }
 
 const FIRST_MODERN: &str = "2026-07-28";
+
+/// Their transport had two addresses, which nothing here offers.
+const RETIRED: [&str; 2] = ["2024-11-05", "2024-10-07"];
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ mod encrypted;
 mod exchange;
 mod multiplexed;
 mod refusals;
+mod revisions;
 mod sessions;
 mod setting;
 mod stop;

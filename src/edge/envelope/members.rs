@@ -9,13 +9,22 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Names and raw values in their order, duplicates included.
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// The members of the object in `raw`, or nothing if there are more than anyone needs.
-    pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
+    pub(crate) fn read(raw: &'a RawValue) -> Option<Self> {
         let mut reader = serde_json::Deserializer::from_str(raw.get());
         reader.deserialize_map(Reader).ok().flatten()
+    }
+
+    /// Every value of that name; who reads one of two equal names may not be the one who decides which.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a RawValue> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {

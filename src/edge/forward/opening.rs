@@ -1,12 +1,11 @@
 //! The answer to `initialize`: read until it says which revision was agreed on, then passed on as it came.
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
 use serde::Deserialize;
 
 use crate::edge::{Cause, Opened, Version};
 
 use super::relay::Relay;
+use super::{ahead, sse};
 
 #[derive(Deserialize)]
 struct Response {
@@ -27,26 +26,16 @@ pub(super) async fn read(
     most: usize,
     upstream: Option<String>,
 ) -> Result<Option<Opened>, Cause> {
-    let mut text = BytesMut::new();
     let mut found = None;
-    while let Some(frame) = relay.frame().await {
-        let data = frame.map_err(|_cut| Cause::Broken)?.into_data().unwrap_or_default();
-        if text.len() + data.len() > most {
-            return Err(Cause::WorkerAnswerUnusable("its answer to initialize is too large"));
-        }
-        text.extend_from_slice(&data);
-        if events {
-            found = responses(&text).next();
-            if found.is_some() {
-                break;
-            }
-        }
-    }
-    let text = text.freeze();
+    let text = ahead::read(relay, most, |text| {
+        found = if events { responses(text).next() } else { None };
+        found.is_some()
+    })
+    .await?;
     if !events {
         found = serde_json::from_slice(&text).ok();
     }
-    relay.put_back(Bytes::clone(&text));
+    relay.put_back(text);
     match found {
         Some(Response { result: Some(agreed), error: None }) => {
             let version = Version::parse_legacy(&agreed.version)
@@ -60,18 +49,10 @@ pub(super) async fn read(
 
 /// The complete messages of an event stream that are responses.
 fn responses(text: &[u8]) -> impl Iterator<Item = Response> {
-    let text = String::from_utf8_lossy(text).replace("\r\n", "\n").replace('\r', "\n");
-    let whole = text.rfind("\n\n").map_or("", |end| text.get(..end).unwrap_or_default()).to_owned();
-    let events: Vec<String> = whole.split("\n\n").map(data_of).collect();
-    events.into_iter().filter_map(|data| {
-        let response: Response = serde_json::from_str(&data).ok()?;
+    sse::events(text).into_iter().filter_map(|event| {
+        let response: Response = serde_json::from_slice(&event.data).ok()?;
         (response.result.is_some() || response.error.is_some()).then_some(response)
     })
-}
-
-fn data_of(event: &str) -> String {
-    let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

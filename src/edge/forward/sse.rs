@@ -1,4 +1,6 @@
-//! Where events begin and end in a stream of bytes that is never rewritten.
+//! Where events begin and end in a stream of bytes.
+
+use std::ops::Range;
 
 /// Follows the line ends of an event stream, whatever kind they are and wherever chunks are cut.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,38 @@ impl Events {
     pub(super) fn between(self) -> bool {
         !self.within && self.line_empty
     }
+}
+
+/// A whole event as it lies in a text.
+pub(super) struct Event {
+    /// Its data lines, put together.
+    pub(super) data: Vec<u8>,
+    /// Where each of these lines lies, without its end.
+    pub(super) lines: Vec<Range<usize>>,
+}
+
+/// The events with data whose end is in `text`.
+pub(super) fn events(text: &[u8]) -> Vec<Event> {
+    let mut found = Vec::new();
+    let mut event = Event { data: Vec::new(), lines: Vec::new() };
+    let mut start = 0;
+    while let Some(rest) = text.get(start..)
+        && let Some(length) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'))
+        && let Some((line, end)) = rest.split_at_checked(length)
+    {
+        if line.is_empty() {
+            let whole = std::mem::replace(&mut event, Event { data: Vec::new(), lines: Vec::new() });
+            found.extend((!whole.lines.is_empty()).then_some(whole));
+        } else if let Some(data) = line.strip_prefix(b"data:") {
+            if !event.lines.is_empty() {
+                event.data.push(b'\n');
+            }
+            event.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+            event.lines.push(start..start + length);
+        }
+        start += length + if end.starts_with(b"\r\n") { 2 } else { 1 };
+    }
+    found
 }
 
 #[cfg(test)]

@@ -70,9 +70,15 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::HeaderMismatch { header, problem } => {
             format!("The header {header} {problem}. Nothing was done. Next: set it from the body.")
         }
+        Cause::UnsupportedVersion { requested } if has_sessions(requested) => format!(
+            "Protocol version {requested:?} takes no stateless request. Nothing was done. Next: use {} in _meta, or open \
+             a session with initialize ({}).",
+            names(stateless()),
+            names(sessionful())
+        ),
         Cause::UnsupportedVersion { requested } => format!(
             "Protocol version {requested:?} is not supported. Nothing was done. Next: use one of {}.",
-            Version::ALL.map(Version::as_str).join(", ")
+            names(all())
         ),
         Cause::MissingMeta(member) => {
             format!("The request's _meta has no usable {member}. Nothing was done. Next: send it with each request.")
@@ -80,11 +86,17 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::MethodRemoved { method } => format!(
             "The method {method} does not exist in this protocol version. Nothing was done. Next: send the request \
              itself with _meta, or open a session without it ({}).",
-            Version::ALL.map(Version::as_str).join(", ")
+            names(all())
         ),
         Cause::BadLegacyVersion => format!(
             "The MCP-Protocol-Version header names no supported version. Nothing was done. Next: use one of {}.",
-            Version::ALL.map(Version::as_str).join(", ")
+            names(all())
+        ),
+        Cause::RetiredVersion { requested } => format!(
+            "Protocol version {requested:?} is not served here. Nothing was sent to the worker. Next: initialize with one \
+             of {}, or use {} without initialize.",
+            names(sessionful()),
+            names(stateless())
         ),
         Cause::NoSession => "This request needs an Mcp-Session-Id. Nothing was done. Next: initialize first.".into(),
         Cause::UnknownSession => "This session has ended or is not known. Nothing was done; files and jobs are \
@@ -126,10 +138,38 @@ pub(super) fn of(cause: &Cause) -> String {
 /// What a machine needs beside the text.
 pub(super) fn data(cause: &Cause) -> Option<Value> {
     if let Cause::UnsupportedVersion { requested } = cause {
-        return Some(json!({ "supported": Version::ALL.map(Version::as_str), "requested": requested }));
+        // A client tries again with one of these. One that asked for a revision with sessions would ask for it again.
+        let supported: Vec<_> = if has_sessions(requested) { stateless().collect() } else { all().collect() };
+        return Some(json!({ "supported": supported, "requested": requested }));
+    }
+    if let Cause::RetiredVersion { requested } = cause {
+        return Some(json!({ "supported": sessionful().collect::<Vec<_>>(), "requested": requested }));
     }
     if let Cause::BodyTooLarge { most } = cause {
         return Some(json!({ "limit": most }));
     }
     None
 }
+
+fn has_sessions(version: &str) -> bool {
+    Version::parse_legacy(version).is_some() || Version::retired(version).is_some()
+}
+
+fn all() -> impl Iterator<Item = &'static str> {
+    Version::ALL.into_iter().map(Version::as_str)
+}
+
+fn stateless() -> impl Iterator<Item = &'static str> {
+    Version::ALL.into_iter().filter(|version| !version.is_legacy()).map(Version::as_str)
+}
+
+fn sessionful() -> impl Iterator<Item = &'static str> {
+    Version::ALL.into_iter().filter(|version| version.is_legacy()).map(Version::as_str)
+}
+
+fn names(versions: impl Iterator<Item = &'static str>) -> String {
+    versions.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;
