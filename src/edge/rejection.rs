@@ -298,8 +298,10 @@ impl Cause {
         if let Self::TooManyFailures { again } | Self::TooManyRequests { again } = self {
             return Some(again.as_secs().saturating_add(1));
         }
-        (matches!(self, Self::TenantBusy { .. }) || self.status() == StatusCode::SERVICE_UNAVAILABLE)
-            .then_some(RETRY_SECONDS)
+        // Not for what only an operator can change.
+        let passes = matches!(self, Self::TenantBusy { .. } | Self::EdgeBusy | Self::NotSent)
+            || *self == Self::WorkerError(StatusCode::SERVICE_UNAVAILABLE);
+        passes.then_some(RETRY_SECONDS)
     }
 
     /// After these the rest of the connection's bytes cannot be trusted to begin with a request.

@@ -103,9 +103,11 @@ pub(super) fn of(cause: &Cause) -> String {
              untouched. Next: initialize again without a session id."
             .into(),
         Cause::ForeignSession => "This session belongs to another tenant. Nothing was done. Next: initialize.".into(),
-        Cause::SessionNotEnded => "The end of the session could not be recorded. It is still open. \
-             Next: send the DELETE again."
-            .into(),
+        Cause::SessionNotEnded => {
+            "The end of the session could not be recorded. It has ended for now, and may be open \
+             again after a restart of the server until it expires. Next: tell the operator."
+                .into()
+        }
         Cause::NoWorker => "No worker serves this tenant. Nothing was sent. Next: tell the operator.".into(),
         Cause::NotSent => "This server's worker is not reachable. The request was not sent. \
              Next: try once more in a few seconds; if it stays down, tell the operator."
@@ -130,7 +132,10 @@ pub(super) fn of(cause: &Cause) -> String {
              repeated. Next: check the state before calling again."
         ),
         Cause::WorkerError(status) => {
-            format!("The worker refused the request with {status}. Next: correct the request, or tell the operator.")
+            format!(
+                "The worker refused the request with {status} and gave no reason. It was not repeated. \
+                 Next: correct the request, or tell the operator."
+            )
         }
     }
 }
