@@ -96,6 +96,8 @@ pub struct Sessions {
     pub lifetime: Duration,
     /// Ended sessions remembered one by one for each tenant; past these the tenant's minimum issue time rises.
     pub most_tombstones_per_tenant: usize,
+    /// The record of ended sessions grows while the service runs, and is made small again when it starts.
+    pub most_tombstone_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,6 +185,8 @@ impl Default for Sessions {
             idle: Duration::from_secs(24 * 3600),
             lifetime: Duration::from_secs(7 * 24 * 3600),
             most_tombstones_per_tenant: 1024,
+            // Half a million ends. A client that does nothing but open and end sessions must not fill the disk.
+            most_tombstone_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -245,7 +245,8 @@ impl Shared {
     {
         self.flights.cancel_all(sealed.id);
         if let Err(fault) = self.table.end(sealed, kit::clock::since_epoch()).await {
-            tracing::error!(%fault, "the end of a session cannot be recorded");
+            let fault: &dyn std::error::Error = &fault;
+            tracing::error!(fault, "the end of a session cannot be recorded");
             return Err(Cause::SessionNotEnded.into());
         }
         if sealed.upstream.is_some() {

@@ -84,12 +84,15 @@ pub(crate) fn compacted(record: &mut impl BufRead, limits: &Limits, today: Durat
 impl Table {
     pub(super) fn open(limits: Limits, file: Option<File>) -> Result<Self, OpenError> {
         let mut state = State::default();
-        let tombstones = file.map(Tombstones::open).transpose().map_err(OpenError)?.map(|(tombstones, records)| {
-            for record in records {
-                state.recall(record, limits.most_tombstones_per_tenant);
-            }
-            tombstones
-        });
+        let tombstones =
+            file.map(|file| Tombstones::open(file, limits.most_tombstone_bytes)).transpose().map_err(OpenError)?.map(
+                |(tombstones, records)| {
+                    for record in records {
+                        state.recall(record, limits.most_tombstones_per_tenant);
+                    }
+                    tombstones
+                },
+            );
         Ok(Self { limits, state: Mutex::new(state), tombstones })
     }
 

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::seal::SessionId;
 
-pub(super) struct Tombstones(Arc<File>);
+pub(super) struct Tombstones {
+    file: Arc<File>,
+    most: u64,
+}
 
 pub(super) enum Record {
     Session { tenant: Tenant, session: SessionId, issued: Duration, expires: Duration },
@@ -35,13 +38,14 @@ struct Line {
 
 impl Tombstones {
     /// Takes over a descriptor opened for reading and appending, and what stands in it. Blocking, for the start.
-    pub(super) fn open(file: File) -> io::Result<(Self, Vec<Record>)> {
+    /// It is never made to grow beyond `most` bytes.
+    pub(super) fn open(file: File, most: u64) -> io::Result<(Self, Vec<Record>)> {
         let mut reader = BufReader::new(&file);
         reader.seek(SeekFrom::Start(0))?;
         let mut records = Vec::new();
         read(&mut reader, |record| records.push(record))?;
         drop(reader);
-        Ok((Self(Arc::new(file)), records))
+        Ok((Self { file: Arc::new(file), most }, records))
     }
 
     /// Returns once the records are on the disk. Dropped meanwhile, they are written all the same.
@@ -49,8 +53,12 @@ impl Tombstones {
         // After a torn line the next begins on its own.
         let mut text = vec![b'\n'];
         write(records, &mut text)?;
-        let file = Arc::clone(&self.0);
+        let (file, most) = (Arc::clone(&self.file), self.most);
         let write = move || {
+            let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            if file.metadata()?.len().saturating_add(more) > most {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, FULL));
+            }
             // One write: with an appending descriptor the lines of two calls cannot mix.
             (&*file).write_all(&text)?;
             file.sync_data()
@@ -117,6 +125,8 @@ impl Record {
         Some(Self::Session { tenant, session, issued, expires })
     }
 }
+
+const FULL: &str = "it is full; a restart of the service makes it small again";
 
 /// Many times what a line takes: a tenant's label and numbers.
 const MOST_LINE_BYTES: u64 = 16 * 1024;

@@ -12,7 +12,14 @@ use crate::identity::Catalogue;
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn limits() -> Limits {
-    Limits { most: 4, most_per_tenant: 3, idle: HOUR, lifetime: 10 * HOUR, most_tombstones_per_tenant: 2 }
+    Limits {
+        most: 4,
+        most_per_tenant: 3,
+        idle: HOUR,
+        lifetime: 10 * HOUR,
+        most_tombstones_per_tenant: 2,
+        most_tombstone_bytes: 1 << 20,
+    }
 }
 
 fn table() -> Table {
@@ -164,4 +171,22 @@ async fn a_compacted_record_keeps_the_living_alone_and_each_tenants_bound() {
     assert_eq!(lines(&compact(&small, before(many[2].expires)), "c"), 1);
     assert!(compact(&small, many[2].expires).is_empty(), "what has expired leaves nothing behind");
     assert!(compact(&[b'x'; 100_000], today()).is_empty(), "nor does a line that nobody wrote");
+}
+
+#[tokio::test]
+async fn the_record_grows_to_its_bound_and_an_end_beyond_it_is_not_promised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tombstones.jsonl");
+    let open = || File::options().read(true).append(true).create(true).open(&path).expect("a file");
+    let length = || std::fs::metadata(&path).expect("a file").len();
+    let (first, second, third) = (session("a", 1), session("a", 1), session("a", 1));
+    Table::open(limits(), Some(open())).expect("a table").end(&first, today()).await.expect("written");
+    let each = length();
+    let table = |most| Table::open(Limits { most_tombstone_bytes: most, ..limits() }, Some(open())).expect("a table");
+    let full = table(2 * each - 1);
+    full.end(&second, today()).await.expect_err("one byte too few");
+    assert_eq!(length(), each, "nothing is written");
+    assert!(!full.touch(&second, kit::clock::now(), today()), "for now it has ended all the same");
+    table(2 * each).end(&third, today()).await.expect("written");
+    assert_eq!(length(), 2 * each);
 }
