@@ -293,8 +293,11 @@ impl Inner {
     /// A set that was read takes the place of the last; a fault is told once and changes nothing.
     fn install(&self, held: Held, read: Read) {
         let mut state = self.state();
+        let still_absent = matches!((&state.held, &held), (Held::Absent, Held::Absent));
         state.held = held;
         match read {
+            // Where the file is asked for, each question asks again while there is none: that is no news.
+            Ok(_) if still_absent => {}
             Ok((set, warnings)) => {
                 let again = state.logged.take().is_some();
                 let count = set.count();

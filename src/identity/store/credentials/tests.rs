@@ -128,6 +128,21 @@ async fn a_store_that_others_may_open_is_not_served_unless_that_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_store_that_stays_away_is_no_news_at_each_question() {
+    let store = Store::new();
+    let credentials =
+        Credentials::load(store.asked(&Arc::default()), rule(), Loose::Refuse, Tasks::new()).await.unwrap();
+    let generations = credentials.generations();
+    for _ in 0..5 {
+        assert_eq!(credentials.authenticate(&Secret::new("a stranger's")).await, Verdict::Unknown);
+    }
+    assert!(!generations.has_changed().unwrap(), "what is told at each change would be told at each question");
+    let minted = store.ledger().mint(&wanted("me", Catalogue::Sandbox)).unwrap();
+    assert!(matches!(credentials.authenticate(&minted.token).await, Verdict::Known(_)));
+    assert!(generations.has_changed().unwrap());
+}
+
+#[tokio::test]
 async fn a_store_that_is_removed_is_empty() {
     let store = Store::new();
     let minted = store.ledger().mint(&wanted("me", Catalogue::Sandbox)).unwrap();
