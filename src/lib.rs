@@ -1,20 +1,38 @@
 //! A gateway that hands AI clients a safe, persistent shell or a native tool worker over MCP.
+//!
+//! This is the map. What a person types is read in [`cli`]; its words become a `config`, and `app` binds the sockets and puts
+//! the parts together. `serve` is then three processes: `supervise` keeps the other two alive and parses no byte from the
+//! network; it starts them through `worker`, which knows children, addresses and the manifest of native workers.
+//!
+//! The edge is one of the two. A request from the internet passes the stages of `edge`, in the order in which that module's
+//! own map lists them; `identity` says who is calling, and `worker` where the call goes. Nothing in `edge` opens a file or
+//! reads a flag.
+//!
+//! The sandbox worker is the other: the package `sandbox` with `kit` below it. [`cli`] also serves it over standard input
+//! and output, with none of the above in between. An operator's words reach a running service through `admin`.
+//!
+//! The rest is small: [`state`] is the directory that outlives a process, [`telemetry`] the log, [`signal`] how a person
+//! ends a process. Tasks and the clock are in `kit`, since the workers need them too.
+
+pub mod cli;
 
 #[cfg(feature = "mcp-http")]
-pub mod admin;
-#[cfg(feature = "mcp-http")]
 pub mod app;
-pub mod cli;
 #[cfg(feature = "mcp-http")]
 pub mod config;
+#[cfg(feature = "mcp-http")]
+pub mod supervise;
+
 #[cfg(feature = "mcp-http")]
 pub mod edge;
 #[cfg(feature = "mcp-http")]
 pub mod identity;
-pub mod signal;
-pub mod state;
-#[cfg(feature = "mcp-http")]
-pub mod supervise;
-pub mod telemetry;
 #[cfg(feature = "mcp-http")]
 pub mod worker;
+
+#[cfg(feature = "mcp-http")]
+pub mod admin;
+
+pub mod signal;
+pub mod state;
+pub mod telemetry;
