@@ -9,7 +9,8 @@ use std::path::Path;
 use kit::Tenant;
 use sandbox::backend::{AppendOnly, Assurances, Backend, Exit, Pile, UidMap};
 
-use crate::world::{World, at, skipped, world, world_as_guest_root};
+use crate::skip::skipped;
+use crate::world::{World, at, world, world_as_guest_root};
 
 const ESCAPE: &str = include_str!("guest/escape.py");
 const PILE: &str = include_str!("guest/pile.py");

@@ -19,4 +19,7 @@ mod ordinary_user;
 #[cfg(test)]
 mod owner;
 #[cfg(test)]
+#[path = "../support/skip.rs"]
+mod skip;
+#[cfg(test)]
 mod world;

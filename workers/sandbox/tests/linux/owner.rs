@@ -10,7 +10,8 @@ use sandbox::backend::linux::LinuxBackend;
 use sandbox::backend::{Backend, BackendError, Pile, Provision};
 
 use crate::host;
-use crate::world::{config, line, skipped, spec, tenant, world};
+use crate::skip::skipped;
+use crate::world::{config, line, spec, tenant, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_outlives_a_service_that_is_killed_and_its_files_do() {

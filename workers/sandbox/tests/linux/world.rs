@@ -64,16 +64,11 @@ fn opened(
     match open(config) {
         Ok(backend) => Some(World { backend, state }),
         Err(BackendError::NoIsolation(why)) => {
-            skipped(name, &why.to_string());
+            crate::skip::skipped(name, &why.to_string());
             None
         }
         Err(fault) => panic!("{fault}: {:?}", std::error::Error::source(&fault)),
     }
-}
-
-pub(crate) fn skipped(name: &str, why: &str) {
-    eprintln!("SKIPPED {name}: {why}");
-    assert!(std::env::var_os("PLAYGROUND_FAIL_ON_SKIP").is_none(), "{name} was skipped: {why}");
 }
 
 pub(crate) fn spec(command: &str) -> CommandSpec {

@@ -11,6 +11,9 @@ mod ownership;
 #[cfg(test)]
 mod protocol;
 #[cfg(test)]
+#[path = "../support/skip.rs"]
+mod skip;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod world;
