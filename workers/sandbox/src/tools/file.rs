@@ -28,7 +28,9 @@ pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Argumen
                 let mut content = vec![Content::Text(lines.text.to_owned())];
                 // The notice is a block of its own, so that the text is the file's and nothing else.
                 if let Some(notice) = lines.notice() {
-                    meta.insert("next_offset".to_owned(), json!(lines.next));
+                    if lines.next <= lines.total {
+                        meta.insert("next_offset".to_owned(), json!(lines.next));
+                    }
                     content.push(Content::Text(notice));
                 }
                 content
@@ -120,7 +122,7 @@ fn uri(path: &str) -> String {
     format!("sandbox:///{root}/{escaped}")
 }
 
-/// Whole lines of a text.
+/// Whole lines of a text, or the beginning of one that is too long to be shown whole.
 #[derive(Debug, PartialEq, Eq)]
 struct Lines<'a> {
     text: &'a str,
@@ -128,18 +130,17 @@ struct Lines<'a> {
     /// The line after the last one shown.
     next: u64,
     total: u64,
+    /// How many bytes the one line shown has, when not all of it is.
+    cut: Option<usize>,
 }
 
 impl<'a> Lines<'a> {
-    /// Lines from `offset`, at most `limit`; without a limit, at most so many lines and bytes as a model should get at once.
+    /// Lines from `offset`, at most `limit`, and never more bytes than a model should get at once.
     fn of(text: &'a str, offset: u64, limit: Option<u64>) -> Self {
-        let (most_lines, most_bytes) = match limit {
-            Some(limit) => (limit.max(1), usize::MAX),
-            None => (DEFAULT_LINES, DEFAULT_BYTES),
-        };
+        let most_lines = limit.map_or(DEFAULT_LINES, |limit| limit.max(1));
         let first = offset.max(1);
         let (mut begin, mut end, mut next, mut total) = (text.len(), text.len(), first, 0_u64);
-        let (mut place, mut full) = (0, false);
+        let (mut place, mut full, mut cut) = (0, false, None);
         for line in text.split_inclusive('\n') {
             total += 1;
             if total == first {
@@ -147,33 +148,50 @@ impl<'a> Lines<'a> {
             }
             place += line.len();
             if total >= first && !full {
-                // One line is always shown, however long it is: else there would be no way past it.
-                full = total - first >= most_lines || (place - begin > most_bytes && total > first);
-                if !full {
+                full = total - first >= most_lines || place - begin > MOST_BYTES;
+                if total == first && full {
+                    // Something of the first line is always shown: else there would be no way past it.
+                    (end, next, cut) = (begin + line.floor_char_boundary(MOST_BYTES), total + 1, Some(line.len()));
+                } else if !full {
                     (end, next) = (place, total + 1);
                 }
             }
         }
-        Self { text: text.get(begin..end).unwrap_or_default(), first, next, total }
+        Self { text: text.get(begin..end).unwrap_or_default(), first, next, total, cut }
     }
 
     fn notice(&self) -> Option<String> {
         if self.total > 0 && self.first > self.total {
             return Some(format!("[The file has {} lines; line {} is past its end.]", self.total, self.first));
         }
-        (self.next <= self.total)
-            .then(|| format!("[Lines {}-{} of {}. Next: offset {}.]", self.first, self.next - 1, self.total, self.next))
+        let Self { first, next, total, .. } = self;
+        let more = next <= total;
+        if let Some(length) = self.cut {
+            let shown = self.text.len();
+            let rest = format!(
+                "[Line {first} of {total} is cut: it has {length} bytes, of which the first {shown} are shown. Next: read on in \
+                 it with exec \"sed -n {first}p FILE | tail -c +{} | head -c 16000\", or pick from it with cut or grep -o",
+                shown + 1
+            );
+            return Some(if more {
+                format!("{rest}; the line after it is offset {next}.]")
+            } else {
+                format!("{rest}.]")
+            });
+        }
+        more.then(|| format!("[Lines {first}-{} of {total}. Next: offset {next}.]", next - 1))
     }
 }
 
 const DEFAULT_LINES: u64 = 2000;
-const DEFAULT_BYTES: usize = 45_000;
+/// As much as `exec` returns at most.
+const MOST_BYTES: usize = 45_000;
 const ONE_CONTENT: &str =
     "write_file takes exactly one of `text` and `base64`. Nothing was written. Next: give one of them.";
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT_BYTES, Lines, decoded, uri};
+    use super::{Lines, MOST_BYTES, decoded, uri};
     use crate::backend::GuestPath;
 
     fn check(text: &str, offset: u64, limit: Option<u64>, expected: &str, notice: Option<&str>) {
@@ -202,12 +220,30 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_a_line_that_passes_the_bytes_waits_for_the_next_page() {
-        let long = "x".repeat(DEFAULT_BYTES - 1) + "\n";
-        check(&long, 1, None, &long, None);
-        check(&(long.clone() + "y"), 1, None, &long, Some("[Lines 1-1 of 2. Next: offset 2.]"));
-        let longer = "x".repeat(DEFAULT_BYTES + 10);
-        check(&longer, 1, None, &longer, None);
+    fn a_line_that_passes_the_bytes_waits_for_the_next_page() {
+        let long = "x".repeat(MOST_BYTES - 1) + "\n";
+        for limit in [None, Some(5000)] {
+            check(&long, 1, limit, &long, None);
+            check(&(long.clone() + "y"), 1, limit, &long, Some("[Lines 1-1 of 2. Next: offset 2.]"));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_a_page_is_cut_between_characters_whatever_the_limit() {
+        for limit in [None, Some(1), Some(5000)] {
+            let (whole, longer) = ("x".repeat(MOST_BYTES), "x".repeat(MOST_BYTES + 1));
+            check(&whole, 1, limit, &whole, None);
+            let notice = Lines::of(&longer, 1, limit).notice().unwrap();
+            check(&longer, 1, limit, &whole, Some(&notice));
+            assert!(notice.contains("45001 bytes") && notice.contains("tail -c +45001"), "{notice}");
+            assert!(!notice.contains("offset"), "{notice}");
+            let wide = format!("a\n{}ä\nend", "x".repeat(MOST_BYTES - 1));
+            let lines = Lines::of(&wide, 2, limit);
+            assert_eq!((lines.text.len(), lines.next), (MOST_BYTES - 1, 3));
+            let notice = lines.notice().unwrap();
+            assert!(notice.contains("sed -n 2p") && notice.ends_with("the line after it is offset 3.]"), "{notice}");
+            check(&wide, 1, Some(1), "a\n", Some("[Lines 1-1 of 3. Next: offset 2.]"));
+        }
     }
 
     #[test]
