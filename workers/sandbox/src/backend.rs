@@ -125,7 +125,7 @@ pub struct CommandSpec {
     pub command: String,
     /// Login shell (`-lc`) or clean shell (`-c`, no profile).
     pub shell: Shell,
-    /// Guest directory to begin in; the home directory when absent.
+    /// Guest directory to begin in, itself seen from the home directory; that one when absent.
     pub cwd: Option<String>,
     /// Whether the caller will feed standard input; otherwise it is `/dev/null`.
     pub stdin: bool,
@@ -192,8 +192,8 @@ pub struct ControlLost {
 /// A path in the guest's view: where it starts, and the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestPath {
-    /// Directory that a relative path starts at.
-    pub cwd: String,
+    /// Directory that a relative path starts at, itself seen from the home directory; that one when absent.
+    pub cwd: Option<String>,
     pub path: String,
 }
 

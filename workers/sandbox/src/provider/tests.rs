@@ -57,7 +57,7 @@ async fn a_session_is_its_tenants_alone() {
     assert!(matches!(provider.tenant_of(&scope("a"), &b), Err(Fault::NoSession)));
     assert!(matches!(provider.close(&scope("b"), &a), Err(Fault::NoSession)));
     assert_eq!(provider.tenant_of(&Scope::Local, &b).unwrap(), tenant("b"));
-    let path = GuestPath { cwd: "/".to_owned(), path: "x".to_owned() };
+    let path = GuestPath { cwd: None, path: "x".to_owned() };
     assert!(matches!(provider.read_file(&scope("a"), &b, &path).await, Err(Fault::NoSession)));
     assert!(matches!(provider.write_file(&scope("a"), &b, path, vec![]).await, Err(Fault::NoSession)));
     assert!(matches!(provider.start(&scope("a"), &b, submission(Kept::Hidden)).await, Err(Fault::NoSession)));

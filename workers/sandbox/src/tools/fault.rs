@@ -116,7 +116,7 @@ fn file(fault: &FileError, tool: &str, reference: Option<&str>) -> String {
         ),
         FileError::NotFound(path) => format!(
             "{path}: no such file or directory. {unchanged} Next: look with exec \"ls\"; a relative path starts at cwd, \
-             which is / by default."
+             which is the home directory by default."
         ),
         FileError::Denied(_) => format!("{fault}. {unchanged} Next: look at the owner and mode with exec \"ls -l\"."),
         FileError::IsDirectory(path) => {

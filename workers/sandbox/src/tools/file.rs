@@ -64,8 +64,8 @@ fn path(arguments: &Arguments) -> Result<GuestPath, Invalid> {
     if path.is_empty() {
         return Err(Invalid::Wrong { name: "path", what: "a path that is not empty" });
     }
-    let cwd = arguments.optional_path("cwd")?.unwrap_or("/");
-    Ok(GuestPath { cwd: cwd.to_owned(), path: path.to_owned() })
+    let cwd = arguments.optional_path("cwd")?.map(str::to_owned);
+    Ok(GuestPath { cwd, path: path.to_owned() })
 }
 
 fn bounded(content: Vec<u8>, path: &GuestPath) -> Result<Vec<u8>, Trouble> {
@@ -250,7 +250,7 @@ mod tests {
     fn base64_is_bounded_by_what_it_stands_for() {
         use base64::Engine;
         use base64::engine::general_purpose::STANDARD;
-        let path = GuestPath { cwd: "/".to_owned(), path: "x".to_owned() };
+        let path = GuestPath { cwd: None, path: "x".to_owned() };
         for (length, taken) in [(3 << 20, true), ((3 << 20) + 1, false), ((3 << 20) + 3, false)] {
             assert_eq!(decoded(&STANDARD.encode(vec![0; length]), &path).is_ok(), taken, "{length}");
         }

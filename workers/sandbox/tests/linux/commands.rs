@@ -78,7 +78,12 @@ async fn a_command_begins_where_it_was_asked_to() {
     let started =
         world.backend.start(&me, CommandSpec { cwd: Some("/workspace".to_owned()), ..spec("pwd") }).await.unwrap();
     assert_eq!(finish(started).await.stdout, "/workspace\n");
-    for nowhere in ["/nowhere", "/etc/passwd", "", "/proc/1/cwd", &"x".repeat(5000), &"x".repeat(1 << 20)] {
+    world.says(&me, "mkdir -p d/e").await;
+    for (relative, whole) in [("d/e", "/home/agent/d/e"), (".", "/home/agent"), ("../..", "/")] {
+        let started = world.backend.start(&me, CommandSpec { cwd: Some(relative.to_owned()), ..spec("pwd") }).await;
+        assert_eq!(finish(started.unwrap()).await.stdout, format!("{whole}\n"));
+    }
+    for nowhere in ["/nowhere", "nowhere", "/etc/passwd", "", "/proc/1/cwd", &"x".repeat(5000), &"x".repeat(1 << 20)] {
         let refused = world.backend.start(&me, CommandSpec { cwd: Some(nowhere.to_owned()), ..spec("pwd") }).await;
         assert!(matches!(refused, Err(BackendError::NoDirectory(_))), "{nowhere}");
     }

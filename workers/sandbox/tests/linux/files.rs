@@ -137,9 +137,18 @@ async fn a_written_file_keeps_its_mode_and_relative_paths_start_where_they_are_t
     let me = world.make("me").await;
     world.says(&me, "echo old > run; chmod 750 run; mkdir /workspace/p").await;
     world.backend.write_file(&me, &at("run"), b"new".to_vec()).await.unwrap();
-    let path = GuestPath { cwd: "/workspace/p".to_owned(), path: "../q".to_owned() };
+    let path = GuestPath { cwd: Some("/workspace/p".to_owned()), path: "../q".to_owned() };
     world.backend.write_file(&me, &path, b"q".to_vec()).await.unwrap();
     assert_eq!(world.says(&me, "stat -c %a run; cat run /workspace/q").await, "750\nnewq");
+    for (cwd, path) in [(Some("d/e"), "f"), (Some("d"), "e/f"), (None, "d/e/f"), (Some("/"), "home/agent/d/e/f")] {
+        let path = GuestPath { cwd: cwd.map(str::to_owned), path: path.to_owned() };
+        world.says(&me, "rm -rf d; mkdir -p d/e").await;
+        world.backend.write_file(&me, &path, b"f".to_vec()).await.unwrap();
+        assert_eq!(world.says(&me, "cat ~/d/e/f").await, "f", "{path:?}");
+        assert_eq!(world.backend.read_file(&me, &path, 10).await.unwrap(), b"f", "{path:?}");
+    }
+    let nowhere = GuestPath { cwd: Some(String::new()), path: "run".to_owned() };
+    assert!(matches!(world.backend.read_file(&me, &nowhere, 10).await, Err(FileError::NotFound(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,7 +76,7 @@ pub(crate) fn spec(command: &str) -> CommandSpec {
 }
 
 pub(crate) fn at(path: &str) -> GuestPath {
-    GuestPath { cwd: "/home/agent".to_owned(), path: path.to_owned() }
+    GuestPath { cwd: None, path: path.to_owned() }
 }
 
 impl World {

@@ -39,8 +39,8 @@ pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Re
 }
 
 /// The folder to start at; one that no path can name is sent as one that is not there.
-fn folder(path: &GuestPath) -> String {
-    if path.cwd.len() > LONGEST_PATH { String::new() } else { path.cwd.clone() }
+fn folder(path: &GuestPath) -> Option<String> {
+    path.cwd.as_ref().map(|cwd| if cwd.len() > LONGEST_PATH { String::new() } else { cwd.clone() })
 }
 
 /// A file without a name that holds `content`.

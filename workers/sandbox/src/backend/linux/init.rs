@@ -139,10 +139,12 @@ impl Init {
                 }
             }
             Order::Kill { id } => self.kill(id),
-            Order::Read { id, cwd, path } => self.broker(id, move |socket| broker::read(socket, id, &cwd, &path)),
+            Order::Read { id, cwd, path } => {
+                self.broker(id, move |socket| broker::read(socket, id, cwd.as_deref(), &path))
+            }
             Order::Write { id, cwd, path } => {
                 let Some(content) = descriptors.into_iter().next() else { return };
-                self.broker(id, move |socket| broker::write(socket, id, &cwd, &path, &content));
+                self.broker(id, move |socket| broker::write(socket, id, cwd.as_deref(), &path, &content));
             }
         }
     }

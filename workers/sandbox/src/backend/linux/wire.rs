@@ -26,13 +26,13 @@ pub(super) enum Order {
     },
     Read {
         id: u64,
-        cwd: String,
+        cwd: Option<String>,
         path: String,
     },
     /// With the new content.
     Write {
         id: u64,
-        cwd: String,
+        cwd: Option<String>,
         path: String,
     },
 }

@@ -11,10 +11,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::backend::linux::wire::{self, FileFault, Kind, Report};
+use crate::backend::linux::wire::{self, FileFault, HOME, Kind, Report};
 
 /// Opens a regular file for reading and hands its descriptor over.
-pub(super) fn read(socket: &OwnedFd, id: u64, cwd: &str, path: &str) {
+pub(super) fn read(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str) {
     let opened = base(cwd).and_then(|base| {
         // Named first and opened only when it is known to be a plain file: opening a device or a pipe can do things.
         let named = resolve(&base, path, OFlags::PATH)?;
@@ -28,7 +28,7 @@ pub(super) fn read(socket: &OwnedFd, id: u64, cwd: &str, path: &str) {
 }
 
 /// Replaces a regular file, or makes it.
-pub(super) fn write(socket: &OwnedFd, id: u64, cwd: &str, path: &str, content: &OwnedFd) {
+pub(super) fn write(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str, content: &OwnedFd) {
     let report = match base(cwd).and_then(|base| Target::find(base, path)).and_then(|target| target.replace(content)) {
         Ok((bytes, created)) => Report::Written { id, bytes, created },
         Err(fault) => Report::FileFault { id, fault },
@@ -45,8 +45,14 @@ impl From<Errno> for FileFault {
     }
 }
 
-fn base(cwd: &str) -> Result<OwnedFd, FileFault> {
-    resolve(CWD, cwd, OFlags::PATH | OFlags::DIRECTORY)
+/// Where a relative path starts.
+fn base(cwd: Option<&str>) -> Result<OwnedFd, FileFault> {
+    let folder = OFlags::PATH | OFlags::DIRECTORY;
+    match cwd {
+        None => resolve(CWD, HOME, folder),
+        Some(cwd) if cwd.starts_with('/') => resolve(CWD, cwd, folder),
+        Some(cwd) => resolve(resolve(CWD, HOME, folder)?, cwd, folder),
+    }
 }
 
 fn resolve(base: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, FileFault> {

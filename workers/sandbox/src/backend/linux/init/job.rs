@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, getrlimit, setrlimit, wait};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, chdir, getrlimit, setrlimit, wait};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
@@ -134,7 +134,9 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
         give_up(init, id, Step::Become, &fault);
     }
-    if let Err(fault) = rustix::process::chdir(start.cwd.as_deref().unwrap_or(HOME)) {
+    // One that is relative starts at home, as every path of the tools does.
+    let home = if start.cwd.as_ref().is_some_and(|cwd| cwd.starts_with('/')) { Ok(()) } else { chdir(HOME) };
+    if let Err(fault) = home.and_then(|()| start.cwd.as_deref().map_or(Ok(()), chdir)) {
         give_up(init, id, Step::Directory, &fault.into());
     }
     let prepared = text.prepare(start.login);
