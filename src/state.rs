@@ -107,6 +107,18 @@ impl StateDir {
         }
     }
 
+    /// Removes the token that quickstart kept for a tenant, if there is one: it opens nothing any more.
+    ///
+    /// # Errors
+    /// When it is there and cannot be removed.
+    pub fn forget_token(&self, tenant: &kit::Tenant) -> Result<(), StateError> {
+        let path = self.0.join("tokens").join(format!("{tenant}.token"));
+        match std::fs::remove_file(&path) {
+            Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(at("remove", &path)(fault)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Takes the right to serve this state.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +19,18 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 /// What an operator asks of the sandbox worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    Create { tenant: Tenant, pile: PileWish },
-    Destroy { tenant: Tenant, delete_pile: bool },
+    Create {
+        tenant: Tenant,
+        pile: PileWish,
+    },
+    Destroy {
+        tenant: Tenant,
+        delete_pile: bool,
+    },
+    /// What there is of a tenant.
+    Look {
+        tenant: Tenant,
+    },
     List,
 }
 
@@ -36,10 +46,21 @@ pub enum PileWish {
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    Created { new: bool, pile: PileKept },
+    Created {
+        new: bool,
+        pile: PileKept,
+    },
     Destroyed,
+    /// Whether it has a sandbox, and where its pile lies, which may outlive the sandbox.
+    Found {
+        sandbox: bool,
+        pile: Option<PathBuf>,
+    },
     Tenants(Vec<Sandbox>),
-    Refused { why: Refusal, message: String },
+    Refused {
+        why: Refusal,
+        message: String,
+    },
 }
 
 /// How a tenant's pile is kept.

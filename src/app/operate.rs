@@ -24,6 +24,9 @@ pub async fn operate(sandbox: &Sandbox, request: Request) -> Answer {
         Request::Destroy { tenant, delete_pile } => {
             sandbox.destroy(&tenant, delete_pile).await.map(|()| Answer::Destroyed)
         }
+        Request::Look { tenant } => {
+            sandbox.look(&tenant).await.map(|found| Answer::Found { sandbox: found.sandbox, pile: found.pile })
+        }
         Request::List => sandbox.list().await.map(|tenants| {
             let row = |status: sandbox::TenantStatus| operator::Sandbox { tenant: status.tenant, live: status.live };
             Answer::Tenants(tenants.into_iter().map(row).collect())

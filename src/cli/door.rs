@@ -34,7 +34,7 @@ impl Door {
         };
         match answer {
             Answer::Refused { why, message } => Err(refused(why, &message)),
-            done @ (Answer::Created { .. } | Answer::Destroyed | Answer::Tenants(_)) => Ok(done),
+            done @ (Answer::Created { .. } | Answer::Destroyed | Answer::Found { .. } | Answer::Tenants(_)) => Ok(done),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Where the state lies when nobody says.
 
+#[cfg(feature = "mcp-http")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -23,6 +25,12 @@ impl Place {
             None => default()?,
         };
         StateDir::open(&path).map_err(Failure::from)
+    }
+
+    /// The state that was named on the command line or in the environment.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn named(&self) -> Option<&Path> {
+        self.state.as_deref()
     }
 
     /// Whether a state was named on the command line or in the environment.

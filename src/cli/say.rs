@@ -12,3 +12,21 @@ pub(super) fn data(text: &str) {
 pub(super) fn talk(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
+
+/// A text as one word of a shell.
+#[cfg(feature = "mcp-http")]
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
+    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(all(test, feature = "mcp-http"))]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_path_stays_one_word() {
+        assert_eq!(quoted("/a/b-c.token"), "/a/b-c.token");
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

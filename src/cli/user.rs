@@ -15,7 +15,8 @@ use super::say;
 use super::store::{self, Store};
 use crate::admin::operator::{Answer, PileKept, PileWish, Request};
 use crate::identity::Catalogue;
-use crate::identity::store::NewCredential;
+use crate::identity::store::{Ledger, NewCredential};
+use crate::state::StateDir;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -200,48 +201,111 @@ impl Destroy {
     async fn run(self) -> Result<(), Failure> {
         self.backend.needed()?;
         let state = self.place.open()?;
-        self.confirm()?;
         let ledger = self.store.ledger(&state);
         let door = Door::open(&state).await?;
-        let done = self.remove(&door, &ledger).await;
+        let done = self.remove(&state, &door, &ledger).await;
         let closed = door.close().await;
         done.and(closed)
     }
 
-    async fn remove(&self, door: &Door, ledger: &crate::identity::store::Ledger) -> Result<(), Failure> {
-        let has_sandbox = match door.ask(Request::List).await? {
-            Answer::Tenants(sandboxes) => sandboxes.iter().any(|sandbox| sandbox.tenant == self.name),
-            Answer::Created { .. } | Answer::Destroyed | Answer::Refused { .. } => false,
-        };
+    async fn remove(&self, state: &StateDir, door: &Door, ledger: &Ledger) -> Result<(), Failure> {
+        let tokens = store::listed(ledger).await?.iter().filter(|credential| credential.tenant == self.name).count();
+        let there = There::ask(door, &self.name, tokens).await?;
+        if !there.sandbox && tokens == 0 && !(self.delete_pile && there.pile.is_some()) {
+            return Err(self.missing(&there));
+        }
+        self.confirm(&there)?;
         // First, so that nothing new is started in the sandbox that goes.
         let revoked = store::remove_tenant(ledger, &self.name).await?;
-        if !has_sandbox && revoked == 0 {
-            return Err(Failure::message(Code::Missing, format!("there is no tenant {}", self.name))
-                .hint("`playground user list` shows those there are"));
+        if self.store.named().is_none() {
+            state.forget_token(&self.name)?;
         }
-        if has_sandbox {
+        if there.sandbox || (self.delete_pile && there.pile.is_some()) {
             door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await?;
         }
-        let pile = if self.delete_pile { "with its pile" } else { "its pile, if it had one, stays" };
-        say::talk(&format!("removed {}: {revoked} tokens revoked, files gone, {pile}", self.name));
+        say::talk(&format!(
+            "removed {}: {}",
+            self.name,
+            There { tokens: revoked, ..there.clone() }.goes(self.delete_pile)
+        ));
+        if let Some(pile) = there.pile.filter(|_| !self.delete_pile) {
+            say::talk(&format!("kept the pile {}; remove it with: {}", pile.display(), self.with_pile()));
+        }
         Ok(())
     }
 
-    fn confirm(&self) -> Result<(), Failure> {
+    fn missing(&self, there: &There) -> Failure {
+        let name = &self.name;
+        match &there.pile {
+            Some(pile) => Failure::message(
+                Code::Missing,
+                format!("there is no tenant {name}; its pile is kept in {}", pile.display()),
+            )
+            .hint(format!("remove it with: {}", self.with_pile())),
+            None => Failure::message(Code::Missing, format!("there is no tenant {name}"))
+                .hint("`playground user list` shows those there are"),
+        }
+    }
+
+    /// The command that removes the pile as well.
+    fn with_pile(&self) -> String {
+        let state = self.place.named().map(|path| format!(" --state {}", say::quoted(&path.display().to_string())));
+        format!("playground user destroy {} --delete-pile{}", self.name, state.unwrap_or_default())
+    }
+
+    fn confirm(&self, there: &There) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
+        let goes = there.goes(self.delete_pile);
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(Failure::message(Code::Interrupted, format!("{} was not removed", self.name))
-                .hint("add --yes where nobody can be asked"));
+                .hint(format!("add --yes where nobody can be asked; it removes {goes}")));
         }
-        say::talk(&format!("This removes the files of {}. Type its name to go on:", self.name));
+        let stays = match &there.pile {
+            Some(pile) if !self.delete_pile => format!(" The pile {} stays.", pile.display()),
+            Some(_) | None => String::new(),
+        };
+        say::talk(&format!("This removes of {}: {goes}.{stays} Type its name to go on:", self.name));
         let mut typed = String::new();
         io::stdin().lock().read_line(&mut typed).map_err(anyhow::Error::new)?;
         if typed.trim_end_matches(['\r', '\n']) == self.name.as_str() {
             return Ok(());
         }
         Err(Failure::message(Code::Interrupted, format!("{} was not removed", self.name)))
+    }
+}
+
+/// What there is of a tenant before it goes.
+#[derive(Clone, Debug)]
+struct There {
+    sandbox: bool,
+    pile: Option<PathBuf>,
+    tokens: usize,
+}
+
+impl There {
+    async fn ask(door: &Door, tenant: &Tenant, tokens: usize) -> Result<Self, Failure> {
+        match door.ask(Request::Look { tenant: tenant.clone() }).await? {
+            Answer::Found { sandbox, pile } => Ok(Self { sandbox, pile, tokens }),
+            Answer::Created { .. } | Answer::Destroyed | Answer::Tenants(_) | Answer::Refused { .. } => {
+                Err(Failure::message(Code::Unreachable, "the running service answered something else"))
+            }
+        }
+    }
+
+    /// What is removed, as a list of words.
+    fn goes(&self, delete_pile: bool) -> String {
+        let tokens = format!("{} token{}", self.tokens, if self.tokens == 1 { "" } else { "s" });
+        let mut goes = Vec::new();
+        if self.sandbox {
+            goes.extend(["its processes".to_owned(), "its files".to_owned()]);
+        }
+        goes.push(tokens);
+        if delete_pile && self.pile.is_some() {
+            goes.push("its pile, for good".to_owned());
+        }
+        goes.join(", ")
     }
 }
 
@@ -261,4 +325,5 @@ Example:
 
 const DESTROY: &str = "\
 Example:
-  playground user destroy alice --yes";
+  playground user destroy alice --yes
+  playground user destroy alice --delete-pile     # the pile as well, also later, when the rest is gone";

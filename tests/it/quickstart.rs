@@ -54,6 +54,7 @@ fn twice_finds_what_the_first_made_and_never_shows_the_token() {
     list.arg(&state);
     assert_eq!(text(&run(list).stdout).lines().count(), 1, "one token was minted");
     remove(&state, "me");
+    assert!(!file.exists(), "a token that opens nothing is not left behind");
 }
 
 #[test]

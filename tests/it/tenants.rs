@@ -28,7 +28,7 @@ fn round(state: &Path) {
     assert_eq!(text(&user(state, &["list"]).stdout), "alice\tdown\n", "so it stays");
     let removed = user(state, &["destroy", "alice", "--yes"]);
     assert_eq!(removed.status.code(), Some(0), "{}", text(&removed.stderr));
-    assert!(text(&removed.stderr).contains("2 tokens revoked"), "{}", text(&removed.stderr));
+    assert!(text(&removed.stderr).contains("its processes, its files, 2 tokens"), "{}", text(&removed.stderr));
     assert!(user(state, &["list"]).stdout.is_empty());
     assert_eq!(user(state, &["destroy", "alice", "--yes"]).status.code(), Some(6));
 }
@@ -53,6 +53,33 @@ fn tenants_come_and_go_beside_a_running_service() {
     service.ready();
     round(&state);
     service.stop();
+}
+
+#[test]
+fn a_kept_pile_is_named_and_can_be_removed_later() {
+    if !isolates("a kept pile") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let made = user(&state, &["create", "eve", "--pile-unenforced"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let pile = state.join("sandbox/tenants/eve/pile");
+    let asked = text(&user(&state, &["destroy", "eve", "--delete-pile"]).stderr);
+    assert!(asked.contains("its processes, its files, 1 token, its pile, for good"), "{asked}");
+    let removed = user(&state, &["destroy", "eve", "--yes"]);
+    let said = text(&removed.stderr);
+    assert_eq!(removed.status.code(), Some(0), "{said}");
+    assert!(said.contains(&format!("kept the pile {}", pile.display())), "{said}");
+    assert!(said.contains("playground user destroy eve --delete-pile --state "), "{said}");
+    let again = user(&state, &["destroy", "eve", "--yes"]);
+    assert_eq!(again.status.code(), Some(6), "the tenant itself is gone");
+    assert!(text(&again.stderr).contains(&pile.display().to_string()), "{}", text(&again.stderr));
+    assert!(pile.join("self.pile").exists());
+    let last = user(&state, &["destroy", "eve", "--yes", "--delete-pile"]);
+    assert_eq!(last.status.code(), Some(0), "{}", text(&last.stderr));
+    assert!(!state.join("sandbox/tenants/eve").exists());
+    assert_eq!(user(&state, &["destroy", "eve", "--yes", "--delete-pile"]).status.code(), Some(6));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use kit::Secret;
 
+use crate::cli::say;
+
 /// Everything that what is pasted depends on.
 pub(super) struct Paste<'a> {
     pub(super) url: String,
@@ -16,7 +18,7 @@ pub(super) struct Paste<'a> {
 impl fmt::Display for Paste<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, token_file, token } = self;
-        let reads = format!("$(cat {})", quoted(&token_file.display().to_string()));
+        let reads = format!("$(cat {})", say::quoted(&token_file.display().to_string()));
         let bearer = token.map_or(reads.as_str(), Secret::expose);
         writeln!(f, "URL\n  {url}\n")?;
         writeln!(f, "Token\n  {}", token_file.display())?;
@@ -46,12 +48,6 @@ impl fmt::Display for Paste<'_> {
     }
 }
 
-/// As one word of a shell.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}"#;
 
 #[cfg(test)]
@@ -60,7 +56,7 @@ mod tests {
 
     use kit::Secret;
 
-    use super::{Paste, quoted};
+    use super::Paste;
 
     #[test]
     fn the_token_is_shown_only_when_asked_for() {
@@ -69,11 +65,5 @@ mod tests {
         assert!(!paste(None).to_string().contains("pgt_secret"));
         assert!(paste(None).to_string().contains("$(cat /s/t)"));
         assert!(paste(Some(&secret)).to_string().contains("Bearer pgt_secret"));
-    }
-
-    #[test]
-    fn a_path_stays_one_word() {
-        assert_eq!(quoted("/a/b-c.token"), "/a/b-c.token");
-        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

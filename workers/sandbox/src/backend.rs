@@ -37,6 +37,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes a tenant's sandbox: its processes, then its files. The pile stays unless `delete_pile`.
     fn destroy<'a>(&'a self, tenant: &'a Tenant, delete_pile: bool) -> Pending<'a, Result<(), BackendError>>;
 
+    /// What there is of a tenant here, also after it was removed.
+    fn look<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Found, BackendError>>;
+
     /// Every tenant that is provisioned here, sorted.
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>>;
 
@@ -98,6 +101,15 @@ pub struct Provisioned {
     pub created: bool,
     /// What became of the pile.
     pub pile: PileState,
+}
+
+/// What a host has of a tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it has a sandbox, if only a half-made one.
+    pub sandbox: bool,
+    /// Where its pile lies, which outlives the sandbox unless it is deleted.
+    pub pile: Option<PathBuf>,
 }
 
 /// How the tenant's pile is kept.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use backend::{Assurances, Backend, BackendError, ControlLost, NoIsolation, Pile, Provisioned};
+use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
 use provider::{Names, Provider};
 use tools::{Audience, Tools};
 
@@ -115,6 +115,14 @@ impl Sandbox {
     /// When the tenant has no sandbox, or a step fails.
     pub async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
         self.provider.destroy(tenant, delete_pile).await
+    }
+
+    /// What there is of a tenant here, also after it was destroyed: its pile may have been kept.
+    ///
+    /// # Errors
+    /// When the worker's folder cannot be read.
+    pub async fn look(&self, tenant: &Tenant) -> Result<Found, BackendError> {
+        self.provider.backend().look(tenant).await
     }
 
     /// Every tenant that has a sandbox, sorted.

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Command, CommandSpec, ControlLost, DiskQuota, Exit, FileError,
-    Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Started, UidMap, Written,
+    Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Started, UidMap,
+    Written,
 };
 
 /// A backend that expects exactly the calls it was told of, in their order.
@@ -145,6 +146,10 @@ impl Backend for Fake {
                 _ => Err(self.refuse(format!("destroy {tenant}"))),
             }
         })
+    }
+
+    fn look<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Found, BackendError>> {
+        Box::pin(async move { Err(self.refuse(format!("look for {tenant}"))) })
     }
 
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {

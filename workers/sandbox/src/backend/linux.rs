@@ -40,7 +40,7 @@ use self::live::Live;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
-    Assurances, Backend, BackendError, CommandSpec, Config, FileError, Guest, GuestPath, Pending, Provision,
+    Assurances, Backend, BackendError, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending, Provision,
     Provisioned, Started, UidMap, Written,
 };
 
@@ -185,6 +185,14 @@ impl Backend for LinuxBackend {
         Box::pin(async move {
             let work = Arc::clone(&this);
             this.to_the_end(async move { work.destroy(&tenant, delete_pile).await }).await
+        })
+    }
+
+    fn look<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Found, BackendError>> {
+        let (layout, tenant) = (self.0.layout.clone(), tenant.clone());
+        Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || layout.look(&tenant)).await;
+            looked.map_err(|fault| step("look for a tenant")(io::Error::other(fault)))?
         })
     }
 

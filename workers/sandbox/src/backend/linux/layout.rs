@@ -16,7 +16,7 @@ use kit::Tenant;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::backend::{BackendError, PileState};
+use crate::backend::{BackendError, Found, PileState};
 
 /// The worker's folder.
 #[derive(Clone, Debug)]
@@ -84,6 +84,14 @@ impl Layout {
             return Err(BackendError::NotProvisioned(tenant.clone()));
         }
         Ok(Home { tenant: tenant.clone(), folder: self.state.join("tenants").join(tenant.as_str()) })
+    }
+
+    /// What there is of a tenant. A name that none can have has nothing.
+    pub(super) fn look(&self, tenant: &Tenant) -> Result<Found, BackendError> {
+        let Ok(home) = self.tenant(tenant) else { return Ok(Found::default()) };
+        let Some(meta) = home.remembered()? else { return Ok(Found::default()) };
+        let pile = Some(home.pile()).filter(|pile| pile.exists());
+        Ok(Found { sandbox: meta.stage != Stage::Destroyed, pile })
     }
 
     /// Every tenant that has a sandbox, sorted.
