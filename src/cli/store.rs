@@ -1,8 +1,9 @@
 //! The credential store that a verb means, and what the verbs do with it.
 
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use kit::{Secret, Tenant};
@@ -44,17 +45,14 @@ impl Store {
 }
 
 /// Mints a token and shows it once: alone on stdout, or in a new file whose path is told.
-pub(super) async fn mint(ledger: &Ledger, wanted: NewCredential, out: Option<&Path>) -> Result<(), Failure> {
+pub(super) async fn mint(ledger: &Ledger, wanted: NewCredential, out: Option<Reserved>) -> Result<(), Failure> {
     let tenant = wanted.tenant.clone();
     let minted = on_ledger(ledger, move |ledger| ledger.mint(&wanted)).await?;
     for warning in &minted.warnings {
         say::talk(&format!("warning: {}: {warning}", ledger.path().display()));
     }
     match out {
-        Some(path) => {
-            write_new(path, &minted.token)?;
-            say::data(&path.display().to_string());
-        }
+        Some(reserved) => say::data(&reserved.fill(&minted.token)?.display().to_string()),
         None => say::data(minted.token.expose()),
     }
     say::talk(&format!("minted token {} for {tenant}; it cannot be shown again", minted.id));
@@ -96,26 +94,47 @@ pub(super) async fn on_ledger<T: Send + 'static>(
     })
 }
 
-/// Says no before anything is done for a token that could not be written.
-pub(super) fn refuse_overwrite(out: Option<&Path>) -> Result<(), Failure> {
-    match out {
-        Some(path) if path.symlink_metadata().is_ok() => {
-            Err(Failure::message(Code::Exists, format!("{} exists already", path.display()))
-                .hint("name a file that does not exist yet"))
+/// A new private file that is there before its token is, so that no token is made for a place that cannot take it.
+/// Unless it is filled it goes again.
+pub(super) struct Reserved {
+    path: PathBuf,
+    file: File,
+    filled: bool,
+}
+
+impl Reserved {
+    pub(super) fn new(path: PathBuf) -> Result<Self, Failure> {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => Ok(Self { path, file, filled: false }),
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Failure::message(Code::Exists, format!("{} exists already", path.display()))
+                    .hint("name a file that does not exist yet"))
+            }
+            Err(fault) => Err(Failure::new(anyhow::Error::new(fault).context(format!("make {}", path.display())))
+                .hint("nothing was made; name a file in a directory that you may write to")),
         }
-        Some(_) | None => Ok(()),
+    }
+
+    fn fill(mut self, token: &Secret) -> Result<PathBuf, Failure> {
+        let written = self
+            .file
+            .write_all(token.expose().as_bytes())
+            .and_then(|()| self.file.write_all(b"\n"))
+            .and_then(|()| self.file.sync_all());
+        written.map_err(|fault| {
+            Failure::new(anyhow::Error::new(fault).context(format!("write the token to {}", self.path.display())))
+                .hint("the token is lost; `playground token list` shows its id for `playground token revoke`")
+        })?;
+        self.filled = true;
+        Ok(self.path.clone())
     }
 }
 
-fn write_new(path: &Path, token: &Secret) -> Result<(), Failure> {
-    let write = || {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(token.expose().as_bytes())?;
-        file.write_all(b"\n")?;
-        file.sync_all()
-    };
-    write().map_err(|fault: std::io::Error| {
-        Failure::new(anyhow::Error::new(fault).context(format!("write the token to {}", path.display())))
-            .hint("the token is lost; `playground token list` shows its id for `playground token revoke`")
-    })
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if !self.filled {
+            // An empty file in the way is all that is left where it cannot be removed.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }

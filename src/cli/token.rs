@@ -4,16 +4,17 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use chrono::{DateTime, SecondsFormat};
+use clap::builder::TypedValueParser as _;
 use clap::{Args, Subcommand, ValueEnum};
-use kit::Tenant;
+use kit::{Secret, Tenant};
 
 use super::backend::Backend;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use super::store::{self, Store};
-use crate::identity::store::{Listed, NewCredential, Upgraded};
-use crate::identity::{Catalogue, CredentialId};
+use super::store::{self, Reserved, Store};
+use crate::identity::Catalogue;
+use crate::identity::store::{Listed, NewCredential, Upgraded, ids_meant};
 use crate::worker::manifest;
 
 #[derive(Debug, Args)]
@@ -79,12 +80,13 @@ struct List {
     store: Store,
 }
 
-/// Revoke a token by its id; the running service refuses it at its next request.
+/// Revoke a token by its id, or by itself; the running service refuses it at its next request.
 #[derive(Debug, Args)]
 #[command(after_help = REVOKE)]
 struct Revoke {
-    #[arg(value_parser = CredentialId::parse)]
-    id: CredentialId,
+    /// As `playground token list` shows it, or the whole token.
+    #[arg(value_name = "ID", value_parser = clap::builder::StringValueParser::new().map(Secret::new))]
+    id: Secret,
 
     #[command(flatten)]
     place: Place,
@@ -130,8 +132,18 @@ impl Token {
 
 impl Mint {
     async fn run(self) -> Result<(), Failure> {
-        store::refuse_overwrite(self.out.as_deref())?;
+        let out = self.out.map(Reserved::new).transpose()?;
         let ledger = self.store.ledger_of(&self.place)?;
+        // Another store may belong to a state that is not ours to look at.
+        if self.catalogue == Opens::Sandbox && self.store.named().is_none() {
+            let state = self.place.open()?;
+            if !sandbox::is_known(&state.sandbox(), &self.tenant) {
+                say::talk(&format!(
+                    "warning: there is no tenant {0} yet, so this token opens nothing until: playground user create {0}",
+                    self.tenant
+                ));
+            }
+        }
         let wanted = NewCredential {
             tenant: self.tenant,
             catalogue: match self.catalogue {
@@ -141,7 +153,7 @@ impl Mint {
             backend: self.backend.name().to_owned(),
             name: self.name,
         };
-        store::mint(&ledger, wanted, self.out.as_deref()).await
+        store::mint(&ledger, wanted, out).await
     }
 }
 
@@ -160,9 +172,17 @@ impl List {
 
 impl Revoke {
     async fn run(self) -> Result<(), Failure> {
-        let id = self.id.clone();
-        store::on_ledger(&self.store.ledger_of(&self.place)?, move |ledger| ledger.revoke(&id)).await?;
-        say::talk(&format!("revoked {}", self.id));
+        let ledger = self.store.ledger_of(&self.place)?;
+        let meant = ids_meant(&self.id);
+        let listed = store::listed(&ledger).await?;
+        // What was typed is not repeated: it may be a secret.
+        let Some(id) = meant.into_iter().find(|id| listed.iter().any(|credential| credential.id == *id)) else {
+            return Err(Failure::message(Code::Missing, "there is no such token")
+                .hint("`playground token list` shows the ids of those there are"));
+        };
+        let told = format!("revoked {id}");
+        store::on_ledger(&ledger, move |ledger| ledger.revoke(&id)).await?;
+        say::talk(&told);
         Ok(())
     }
 }

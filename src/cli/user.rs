@@ -12,7 +12,7 @@ use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use super::store::{self, Store};
+use super::store::{self, Reserved, Store};
 use crate::admin::operator::{Answer, PileKept, PileWish, Request};
 use crate::identity::Catalogue;
 use crate::identity::store::{Ledger, NewCredential};
@@ -125,7 +125,7 @@ impl User {
 impl Create {
     async fn run(self) -> Result<(), Failure> {
         self.backend.needed()?;
-        store::refuse_overwrite(self.out.as_deref())?;
+        let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
         let door = Door::open(&state).await?;
         let made = door.ask(Request::Create { tenant: self.name.clone(), pile: self.pile.wish() }).await;
@@ -141,7 +141,7 @@ impl Create {
             backend: self.backend.name().to_owned(),
             name: None,
         };
-        store::mint(&self.store.ledger(&state), wanted, self.out.as_deref()).await
+        store::mint(&self.store.ledger(&state), wanted, out).await
     }
 }
 

@@ -23,3 +23,4 @@ pub use fault::{LedgerError, StoreError};
 pub use format::{FormatError, MOST_BYTES};
 pub use ledger::{Ledger, Listed, Minted, NewCredential, Upgraded};
 pub use reading::{Loose, ReadError, Warning};
+pub use token::ids_meant;

@@ -138,3 +138,55 @@ fn a_clear_store_of_the_original_becomes_hashes_that_open_the_same() {
     assert_eq!(upgrade("linux").status.code(), Some(0), "a second time there is nothing to do");
     assert_eq!(std::fs::read_to_string(&store).expect("read"), kept);
 }
+
+#[test]
+fn a_whole_token_revokes_itself_and_is_never_repeated() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let token = |arguments: &[&str]| {
+        let mut command = playground(["token"]);
+        command.args(arguments).arg("--state").arg(&state);
+        run(command)
+    };
+    let secret = text(&token(&["mint", "alice"]).stdout).trim().to_owned();
+    let revoked = token(&["revoke", &secret]);
+    assert_eq!(revoked.status.code(), Some(0), "{}", text(&revoked.stderr));
+    assert!(token(&["list"]).stdout.is_empty());
+    for odd in [secret.as_str(), "a secret_of another/kind", ""] {
+        let again = token(&["revoke", odd]);
+        assert_eq!(again.status.code(), Some(6), "{}", text(&again.stderr));
+        assert!(text(&again.stderr).contains("playground token list"), "{}", text(&again.stderr));
+        for output in [&revoked, &again] {
+            let said = text(&output.stderr) + &text(&output.stdout);
+            assert!(!said.contains(&secret) && (odd.is_empty() || !said.contains(odd)), "{said}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_for_a_token_file_that_cannot_be_written() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    for verb in [["user", "create"], ["token", "mint"]] {
+        let mut command = playground(verb);
+        command.arg("carol").arg("--out").arg(place.path().join("nowhere/x.token")).arg("--state").arg(&state);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("nothing was made"), "{}", text(&output.stderr));
+    }
+    assert!(!state.exists(), "not even the state");
+}
+
+#[test]
+fn a_token_for_a_tenant_that_is_not_there_says_so() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mint = |more: &[&str]| {
+        let mut command = playground(["token", "mint", "nobody", "--state"]);
+        command.arg(place.path().join("state")).args(more);
+        text(&run(command).stderr)
+    };
+    let store = place.path().join("tokens.json");
+    assert!(mint(&[]).contains("playground user create nobody"));
+    assert!(!mint(&["--catalogue", "native"]).contains("user create"));
+    assert!(!mint(&["--tokens", store.to_str().expect("text")]).contains("user create"));
+}

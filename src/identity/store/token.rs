@@ -87,6 +87,21 @@ pub(super) fn id_of_clear(token: &str) -> CredentialId {
     })
 }
 
+/// What a person may mean who names a credential: its id, or the whole token, whose id is then found in it.
+#[must_use]
+pub fn ids_meant(text: &Secret) -> Vec<CredentialId> {
+    let text = text.expose().trim();
+    // Also of a token that was pasted only in part: what names it comes first.
+    let pasted = text.strip_prefix(PREFIX).map(|rest| rest.split('_').next().unwrap_or(rest));
+    let said = CredentialId::parse(pasted.unwrap_or(text)).ok();
+    let mut ids: Vec<CredentialId> = said.into_iter().collect();
+    let carried = id_of_clear(text);
+    if !ids.contains(&carried) {
+        ids.push(carried);
+    }
+    ids
+}
+
 fn carried_id(token: &str) -> Option<CredentialId> {
     let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
     let made_by_us = id.len() == 2 * ID_BYTES && URL_SAFE_NO_PAD.decode(secret).is_ok_and(|s| s.len() == SECRET_BYTES);
@@ -131,7 +146,9 @@ const ID_BYTES: usize = 6;
 
 #[cfg(test)]
 mod tests {
-    use super::{Digest, Fresh, id_of_clear, unhex};
+    use kit::Secret;
+
+    use super::{Digest, Fresh, id_of_clear, ids_meant, unhex};
 
     #[test]
     fn a_token_shows_its_public_id_and_256_bits() {
@@ -142,6 +159,17 @@ mod tests {
         assert_eq!(id.len(), 12);
         assert_eq!(secret.len(), 43);
         assert_eq!(id_of_clear(text), fresh.id);
+    }
+
+    #[test]
+    fn a_credential_is_meant_by_its_id_by_its_token_and_by_a_part_of_it() {
+        let fresh = Fresh::make().unwrap();
+        let id = fresh.id.as_str();
+        for text in [id, &format!(" {id}\n"), &format!("pgt_{id}"), &format!("pgt_{id}_par"), fresh.token.expose()] {
+            assert_eq!(ids_meant(&Secret::new(text)).first(), Some(&fresh.id), "{text}");
+        }
+        let clear = ids_meant(&Secret::new("a-public-token"));
+        assert_eq!(clear.last(), Some(&id_of_clear("a-public-token")));
     }
 
     #[test]

@@ -209,6 +209,20 @@ impl Sandbox {
     }
 }
 
+/// Whether a tenant has a sandbox in a worker's folder, for a caller that does not open the sandboxes.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_known(state: &std::path::Path, tenant: &Tenant) -> bool {
+    backend::linux::is_known(state, tenant)
+}
+
+/// Whether a tenant has a sandbox in a worker's folder; this host has none.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn is_known(_state: &std::path::Path, _tenant: &Tenant) -> bool {
+    false
+}
+
 /// What a tenant's first process runs; dispatched to before any runtime starts.
 #[cfg(target_os = "linux")]
 pub use backend::linux::init_main;

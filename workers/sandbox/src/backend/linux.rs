@@ -45,6 +45,7 @@ use super::{
 };
 
 pub use self::init::init_main;
+pub(crate) use self::layout::is_known;
 
 /// The backend; cheap to clone, all clones are one.
 #[derive(Clone)]

@@ -67,6 +67,12 @@ impl Meta {
     }
 }
 
+/// Whether a tenant has a sandbox below a worker's folder; makes nothing.
+pub(crate) fn is_known(state: &Path, tenant: &Tenant) -> bool {
+    let layout = Layout { state: state.to_owned() };
+    layout.tenant(tenant).and_then(|home| home.meta()).is_ok()
+}
+
 impl Layout {
     pub(super) fn open(state: &Path) -> Result<Self, BackendError> {
         let layout = Self { state: state.to_owned() };
