@@ -100,7 +100,10 @@ async fn the_environment_is_made_and_not_inherited() {
         .lines()
         .filter_map(|line| line.split_once('=').map(|(name, _)| name.to_owned()))
         .collect();
-    assert_eq!(names, ["GIT_PAGER", "HOME", "LANG", "LOGNAME", "PAGER", "PATH", "PWD", "SHELL", "TERM", "USER"]);
+    assert_eq!(
+        names,
+        ["GIT_CONFIG_SYSTEM", "GIT_PAGER", "HOME", "LANG", "LOGNAME", "PAGER", "PATH", "PWD", "SHELL", "TERM", "USER"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,9 +149,13 @@ async fn a_repository_is_made_a_program_run_and_the_work_committed() {
     let said = world
         .says(
             &me,
-            "cd /workspace && git init -q p && cd p && git config user.name a && git config user.email a@b.c && \
+            "cd /workspace && git init -q p && cd p && \
              printf 'echo $((6*7))\\n' > p.sh && sh p.sh && git add . && git commit -qm first && git log --oneline | wc -l",
         )
         .await;
     assert_eq!(said, "42\n1");
+    let author = "cd /workspace/p && git log -1 --format='%an <%ae>' && git branch --show-current";
+    assert_eq!(world.says(&me, author).await, "agent <agent@localhost>\nmain");
+    let own = "git config --global user.name me && cd /workspace/p && git commit -q --allow-empty -m second";
+    assert_eq!(world.says(&me, &format!("{own} && git log -1 --format='%an <%ae>'")).await, "me <agent@localhost>");
 }

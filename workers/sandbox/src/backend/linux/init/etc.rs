@@ -53,8 +53,10 @@ impl Etc {
     }
 }
 
-const WRITTEN: [(&str, &str); 4] = [
+const WRITTEN: [(&str, &str); 5] = [
     ("etc/profile", "# A login shell reads this, then ~/.profile.\n"),
+    // Else git refuses the first commit; the tenant's own `~/.gitconfig` is read after it.
+    ("etc/gitconfig", "[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n"),
     ("etc/shells", "/bin/sh\n/bin/bash\n"),
     ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
     // There is no network, so a name that `hosts` does not know has to fail at once.

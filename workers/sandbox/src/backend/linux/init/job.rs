@@ -247,6 +247,8 @@ fn environment(pile: bool) -> Vec<CString> {
         // A pager would wait for a key that never comes.
         "PAGER=cat".to_owned(),
         "GIT_PAGER=cat".to_owned(),
+        // A git that was installed under another prefix looks for it there.
+        "GIT_CONFIG_SYSTEM=/etc/gitconfig".to_owned(),
     ];
     if pile {
         variables.push(format!("PILE={PILE_FILE}"));
