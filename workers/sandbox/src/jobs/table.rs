@@ -129,8 +129,8 @@ struct Job<D> {
     state: State,
     begun: Instant,
     ended: Option<Instant>,
-    /// The client has seen the end of the output together with the final state.
-    read_to_end: bool,
+    /// The client has seen the end of the output together with the final state, or wants none of it: it cancelled.
+    may_give_way: bool,
     output: Output,
     door: D,
 }
@@ -177,7 +177,7 @@ impl<D> Table<D> {
             state: State::Running,
             begun: now,
             ended: None,
-            read_to_end: false,
+            may_give_way: false,
             output: Output::new(self.limits.output),
             door,
         };
@@ -198,8 +198,10 @@ impl<D> Table<D> {
     /// Marks a job that runs as being cancelled; the state after that.
     pub(crate) fn cancel(&mut self, id: JobId) -> Option<&State> {
         let job = self.jobs.get_mut(&id)?;
-        if matches!(job.state, State::Running) {
-            job.state = State::Cancelling;
+        match job.state {
+            State::Running => job.state = State::Cancelling,
+            State::Cancelling => {}
+            State::Ended(_) => job.may_give_way = true,
         }
         Some(&job.state)
     }
@@ -213,6 +215,7 @@ impl<D> Table<D> {
             self.jobs.remove(&id);
         } else {
             job.output.seal();
+            job.may_give_way = matches!(job.state, State::Cancelling);
             job.state = State::Ended(outcome);
             job.ended = Some(now);
         }
@@ -233,7 +236,7 @@ impl<D> Table<D> {
         self.sweep(now);
         let job = self.jobs.get_mut(&id)?;
         let page = job.output.page(cursor, most);
-        job.read_to_end |= job.is_ended() && !page.has_more;
+        job.may_give_way |= job.is_ended() && !page.has_more;
         Some(Look { state: job.state.clone(), page, begun: job.begun, ended: job.ended })
     }
 
@@ -308,13 +311,13 @@ impl<D> Table<D> {
         Ok(())
     }
 
-    /// Drops at most one job for each bound, and only one whose end its client has seen.
+    /// Drops at most one job for each bound, and only one that its client is done with.
     fn make_room(&mut self, tenant: &Tenant) -> Result<(), Refusal> {
         let own = self.retained(|job| job.tenant == *tenant);
         let all = self.retained(|_| true);
         let own_victim = (own >= self.limits.retained_per_tenant)
             .then(|| {
-                self.oldest_read(|job| job.tenant == *tenant).ok_or_else(|| Refusal::TenantUnread {
+                self.oldest_done_with(|job| job.tenant == *tenant).ok_or_else(|| Refusal::TenantUnread {
                     most: self.limits.retained_per_tenant,
                     unread: self.standing(|job| job.kept == Kept::Retained && job.tenant == *tenant),
                 })
@@ -324,7 +327,7 @@ impl<D> Table<D> {
             // Dropping one of the tenant's own makes room among all, too.
             Some(victim) => Some(victim),
             None if all >= self.limits.retained => {
-                Some(self.oldest_read(|_| true).ok_or(Refusal::Unread { most: self.limits.retained })?)
+                Some(self.oldest_done_with(|_| true).ok_or(Refusal::Unread { most: self.limits.retained })?)
             }
             None => None,
         };
@@ -338,10 +341,10 @@ impl<D> Table<D> {
         self.jobs.values().filter(|job| job.kept == Kept::Retained && which(job)).count()
     }
 
-    fn oldest_read(&self, which: impl Fn(&Job<D>) -> bool) -> Option<JobId> {
+    fn oldest_done_with(&self, which: impl Fn(&Job<D>) -> bool) -> Option<JobId> {
         self.jobs
             .iter()
-            .filter(|(_, job)| job.kept == Kept::Retained && job.read_to_end && which(job))
+            .filter(|(_, job)| job.kept == Kept::Retained && job.is_ended() && job.may_give_way && which(job))
             .min_by_key(|(id, job)| (job.ended, **id))
             .map(|(id, _)| *id)
     }

@@ -60,6 +60,28 @@ fn a_ninth_retained_job_waits_until_one_was_read_to_its_end() {
 }
 
 #[test]
+fn a_cancelled_job_gives_way_once_it_has_ended_whether_it_was_read_or_not() {
+    let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
+    for id in 0..8 {
+        assert_eq!(admit(&mut table, now, id, "a", Kept::Retained), Ok(()));
+    }
+    for id in 0..7 {
+        table.end(now, JobId::new(id), Outcome::Exited(0));
+    }
+    table.cancel(JobId::new(7));
+    let refused = |answer| matches!(answer, Err(Refusal::TenantUnread { .. }));
+    assert!(refused(admit(&mut table, now, 8, "a", Kept::Retained)), "it still runs");
+    table.end(now, JobId::new(7), Outcome::Cancelled);
+    assert_eq!(admit(&mut table, now, 8, "a", Kept::Retained), Ok(()));
+    assert!(table.state(JobId::new(7)).is_none());
+    assert!(refused(admit(&mut table, now, 9, "a", Kept::Retained)));
+    // One that ended before is not wanted either.
+    table.cancel(JobId::new(3));
+    assert_eq!(admit(&mut table, now, 9, "a", Kept::Retained), Ok(()));
+    assert!(table.state(JobId::new(3)).is_none());
+}
+
+#[test]
 fn the_sixty_fifth_retained_job_of_all_takes_the_place_of_the_oldest_that_was_read() {
     let (mut table, now) = (Table::new(Limits::default()), kit::clock::now());
     for id in 0..64 {
