@@ -54,6 +54,8 @@ pub(crate) enum Scope {
 pub(crate) enum Fault {
     #[error("no open session")]
     NoSession,
+    #[error("the session is closed")]
+    SessionClosed,
     #[error("no such job")]
     NoJob,
     #[error("not admitted")]
@@ -124,13 +126,13 @@ impl Provider {
         Ok(Opened { session: self.0.names.session(tenant), guest })
     }
 
-    /// Gives one handle back. Nothing in the sandbox ends by it.
-    pub(crate) fn close(&self, scope: &Scope, session: &str) -> Result<(), Fault> {
+    /// Gives one handle back; how many stay. Nothing in the sandbox ends by it.
+    pub(crate) fn close(&self, scope: &Scope, session: &str) -> Result<usize, Fault> {
         let tenant = self.tenant_of(scope, session)?;
-        if let Some(handles) = self.handles().get_mut(&tenant) {
-            handles.open = handles.open.saturating_sub(1);
-        }
-        Ok(())
+        let mut handles = self.handles();
+        let Some(handles) = handles.get_mut(&tenant) else { return Ok(0) };
+        handles.open = handles.open.saturating_sub(1);
+        Ok(handles.open)
     }
 
     /// Whose an open session is. Naming it is using it.
@@ -147,9 +149,12 @@ impl Provider {
         // A worker that was started anew knows no handles, but their names: whoever held one goes on with it.
         let entry = handles.entry(tenant.clone()).or_insert(Handles { open: 1, used: now });
         let idle = now.saturating_duration_since(entry.used) >= IDLE_HANDLE && self.0.jobs.active(&tenant) == 0;
-        if entry.open == 0 || idle {
+        if idle {
             entry.open = 0;
             return Err(Fault::NoSession);
+        }
+        if entry.open == 0 {
+            return Err(Fault::SessionClosed);
         }
         entry.used = now;
         Ok(tenant)

@@ -39,11 +39,12 @@ async fn a_session_is_stable_and_counts_its_handles() {
     let second = open(&fake, &provider, "a").await;
     assert_eq!(first, second);
     assert_eq!(provider.usage(&tenant("a")).0, 2);
-    provider.close(&scope("a"), &first).unwrap();
+    assert_eq!(provider.close(&scope("a"), &first).unwrap(), 1);
     assert!(provider.tenant_of(&scope("a"), &first).is_ok());
-    provider.close(&scope("a"), &first).unwrap();
-    assert!(matches!(provider.tenant_of(&scope("a"), &first), Err(Fault::NoSession)));
-    assert!(matches!(provider.close(&scope("a"), &first), Err(Fault::NoSession)));
+    assert_eq!(provider.close(&scope("a"), &first).unwrap(), 0);
+    assert!(matches!(provider.tenant_of(&scope("a"), &first), Err(Fault::SessionClosed)));
+    assert!(matches!(provider.tenant_of(&scope("b"), &first), Err(Fault::NoSession)));
+    assert!(matches!(provider.close(&scope("a"), &first), Err(Fault::SessionClosed)));
     open(&fake, &provider, "a").await;
     assert!(provider.tenant_of(&scope("a"), &first).is_ok());
 }

@@ -21,11 +21,14 @@ pub(super) fn tell(trouble: &Trouble, tool: &str, reference: Option<&str>, limit
 
 fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
     match fault {
-        Fault::NoSession => "No open session of that id. It was closed, has expired after 60 minutes without use, or is \
+        Fault::SessionClosed => "The session is closed: close_session gave its last handle back. Nothing was done; your \
+                                 files are kept. Next: call open_session and use the id it returns."
+            .to_owned(),
+        Fault::NoSession => "No open session of that id. It has expired after 60 minutes without use, or is \
                              another tenant's. Your files are intact. Next: call open_session and use the id it returns."
             .to_owned(),
         Fault::NoJob => "No job of that id. It has expired an hour after its end, gave way to newer jobs after it was read \
-                         to its end, or the service was restarted, which ends all jobs. Next: check what it was to do, \
+                         to its end or cancelled, or the service was restarted, which ends all jobs. Next: check what it was to do, \
                          and start it again if needed."
             .to_owned(),
         Fault::Refused(refusal) => refused(refusal, limits),
@@ -55,8 +58,9 @@ fn refused(refusal: &Refusal, limits: &Limits) -> String {
              seconds."
         ),
         Refusal::TenantUnread { most, unread } => format!(
-            "{} of {most} jobs of this tenant run or have output that was not read to its end ({}). Nothing was started. \
-             Next: job_poll them until terminal and has_more is false; then they give way.",
+            "{} of {most} jobs of this tenant run, or have ended with output that was not read to its end ({}). Nothing \
+             was started. Next: job_poll one until state is \"terminal\" and has_more is false, or job_cancel it, even if \
+             it has ended; then it gives way.",
             unread.len(),
             named(unread)
         ),

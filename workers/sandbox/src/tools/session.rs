@@ -13,9 +13,13 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
     let opened = provider.open(tenant).await?;
     let (session, guest) = (opened.session.to_string(), opened.guest);
     let background = provider.check_background_jobs().is_ok();
-    let leftovers = match provider.backend().assurances().leftovers {
-        Leftovers::Visible => "visible",
-        Leftovers::Hidden => "hidden",
+    let (leftovers, background_processes) = match provider.backend().assurances().leftovers {
+        Leftovers::Visible => ("visible", "visible to later commands."),
+        Leftovers::Hidden => (
+            "hidden",
+            "hidden from later commands, which can neither reach nor stop them: run what is to go on with job_exec, and \
+             stop it with job_cancel.",
+        ),
     };
     let pile = match guest.pile {
         PileState::Enforced => "append-only",
@@ -23,8 +27,8 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
         PileState::None => "none",
     };
     let about = format!(
-        "{} {}, user {}, home {}, no network. Pile: {pile}. Background processes of a command are {leftovers} to later \
-         commands.",
+        "{} {}, user {}, home {}, no network. Pile: {pile}. Background processes of a command are \
+         {background_processes}",
         guest.os, guest.arch, guest.user, guest.home
     );
     let structured = json!({
@@ -39,6 +43,13 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
 
 pub(super) fn close(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
     let session = arguments.text("session")?;
-    provider.close(scope, session)?;
-    Ok(Reply::text(format!("closed {session}")).with_structured(json!({ "session": session, "closed": true })))
+    let left = provider.close(scope, session)?;
+    let mut reply = Reply::text(format!("closed {session}"));
+    if left > 0 {
+        reply.content.push(Content::Text(format!(
+            "open_session was called {left} times more than close_session: the id goes on working until those are closed \
+             too, or for 60 minutes without use."
+        )));
+    }
+    Ok(reply.with_structured(json!({ "session": session, "closed": true, "handles_left": left })))
 }

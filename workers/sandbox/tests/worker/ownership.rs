@@ -70,9 +70,48 @@ async fn a_closed_session_is_closed_and_can_be_opened_again() {
     world.exec("a", &session, "echo here > file").await;
     assert_eq!(world.says("a", "close_session", json!({ "session": session })).await, format!("closed {session}"));
     let refused = world.refuses("a", "exec", json!({ "session": session, "command": "true" })).await;
-    assert!(refused.contains("call open_session"), "{refused}");
+    assert!(refused.starts_with("The session is closed") && refused.contains("call open_session"), "{refused}");
     assert_eq!(world.open("a").await, session);
     assert_eq!(world.exec("a", &session, "cat file").await, "here\n[exit 0]");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_opened_twice_is_closed_by_the_second_close_and_the_first_says_so() {
+    let name = "a_session_that_was_opened_twice_is_closed_by_the_second_close_and_the_first_says_so";
+    let Some(world) = world(name, &["a"]).await else { return };
+    let session = world.open("a").await;
+    assert_eq!(world.open("a").await, session);
+    let first = world.call("a", "close_session", json!({ "session": session })).await;
+    assert_eq!(first["structuredContent"]["handles_left"], 1);
+    assert!(first["content"][1]["text"].as_str().unwrap().contains("goes on working"), "{first}");
+    assert_eq!(world.exec("a", &session, "echo here").await, "here\n[exit 0]");
+    let second = world.call("a", "close_session", json!({ "session": session })).await;
+    assert_eq!(second["content"].as_array().unwrap().len(), 1, "{second}");
+    for (tool, more) in [("exec", "command"), ("job_exec", "command"), ("read_file", "path")] {
+        let refused = world.refuses("a", tool, json!({ "session": session, more: "x" })).await;
+        assert!(refused.starts_with("The session is closed"), "{tool}: {refused}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_nobody_read_are_refused_with_the_ways_out() {
+    let Some(world) = world("jobs_that_nobody_read_are_refused_with_the_ways_out", &["a"]).await else { return };
+    let session = world.open("a").await;
+    let start = json!({ "session": session, "command": "echo unread" });
+    let mut jobs = Vec::new();
+    for _ in 0..8 {
+        jobs.push(world.job("a", &session, "echo unread").await);
+    }
+    let refused = world.refuses("a", "job_exec", start.clone()).await;
+    assert!(refused.contains("job_poll") && refused.contains("job_cancel"), "{refused}");
+    world.follow("a", &jobs[0]).await;
+    world.says("a", "job_exec", start.clone()).await;
+    world.poll("a", &jobs[1], 0).await;
+    world.says("a", "job_cancel", json!({ "job_id": jobs[2] })).await;
+    world.follow("a", &jobs[2]).await;
+    world.says("a", "job_exec", start).await;
     world.end().await;
 }
 
