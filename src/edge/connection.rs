@@ -33,6 +33,7 @@ use crate::edge::config::Connections;
 
 use activity::{Activity, Verdict, Watched};
 use enter::Enter;
+use unread::Leftovers;
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,28 +82,32 @@ where
         tracing::debug!(%client, "a connection ended before it said what it speaks");
         return;
     };
-    let service = ServiceBuilder::new()
-        .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
-        .layer(
-            TraceLayer::new_for_http()
-                .make_span_with(enter::span)
-                .on_request(())
-                .on_response(enter::answered)
-                .on_body_chunk(())
-                .on_eos(())
-                .on_failure(()),
-        )
-        .service(Enter::new(client, path, Arc::clone(&activity)));
-    let service = TowerToHyperService::new(service);
+    let service = |leftovers| {
+        let service = ServiceBuilder::new()
+            .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
+            .layer(
+                TraceLayer::new_for_http()
+                    .make_span_with(enter::span)
+                    .on_request(())
+                    .on_response(enter::answered)
+                    .on_body_chunk(())
+                    .on_eos(())
+                    .on_failure(()),
+            )
+            .service(Enter::new(client, path, Arc::clone(&activity), leftovers));
+        TowerToHyperService::new(service)
+    };
     let io = TokioIo::new(io);
     match protocol {
-        Protocol::Http1 => watch(http1(limits).serve_connection(io, service), limits, &activity, stopping).await,
+        Protocol::Http1 => {
+            watch(http1(limits).serve_connection(io, service(None)), limits, &activity, stopping).await;
+        }
         Protocol::Http2 => {
             activity.multiplexed();
-            // Streams end with their connection: the group goes when this function does.
-            let streams = InTasks(Tasks::new());
-            let _owner = streams.clone();
-            watch(http2(limits, streams).serve_connection(io, service), limits, &activity, stopping).await;
+            let streams = Streams(Tasks::new());
+            let service = service(Some(Leftovers::new(streams.0.clone())));
+            let served = http2(limits, InTasks(streams.0.clone())).serve_connection(io, service);
+            watch(served, limits, &activity, stopping).await;
         }
     }
 }
@@ -204,6 +209,16 @@ where
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
+    }
+}
+
+/// The streams of one HTTP/2 connection end with it. They refer to their own group, so the end is told to them and not
+/// left to the last reference.
+struct Streams(Tasks);
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

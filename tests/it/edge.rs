@@ -7,6 +7,7 @@ mod clocks;
 #[cfg(feature = "tls")]
 mod encrypted;
 mod exchange;
+mod frames;
 mod multiplexed;
 mod refusals;
 mod revisions;
@@ -14,4 +15,5 @@ mod sessions;
 mod setting;
 mod stop;
 mod talk;
+mod unread;
 mod worker;

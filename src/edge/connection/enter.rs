@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Version};
+use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ use crate::edge::client::Client;
 use crate::edge::{Accepted, AnswerBody, Cut, Path, Reference};
 
 use super::activity::{Activity, UnderWay};
-use super::unread::Unread;
+use super::unread::{Leftovers, Unread};
 
 /// Gives a request its reference and its client's address.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub(super) struct Enter {
     client: Client,
     path: Path,
     activity: Arc<Activity>,
+    /// HTTP/2 alone has them.
+    leftovers: Option<Leftovers>,
 }
 
 /// An answer's body that tells its connection's watchdog whether the client reads.
@@ -36,12 +38,11 @@ pub(super) struct Leaving {
     #[pin]
     body: AnswerBody,
     exchange: UnderWay,
-    _unread: Unread,
 }
 
 impl Enter {
-    pub(super) fn new(client: Client, path: Path, activity: Arc<Activity>) -> Self {
-        Self { client, path, activity }
+    pub(super) fn new(client: Client, path: Path, activity: Arc<Activity>, leftovers: Option<Leftovers>) -> Self {
+        Self { client, path, activity, leftovers }
     }
 }
 
@@ -59,14 +60,19 @@ impl Service<Request<Incoming>> for Enter {
         let reference = Reference::fresh();
         Span::current().record("reference", field::display(reference)).record("client", field::display(self.client));
         let (parts, body) = request.into_parts();
-        let unread = Unread::default();
-        let body = if parts.version == Version::HTTP_2 {
-            unread.lend(body).map_err(Into::into).boxed_unsync()
-        } else {
-            body.map_err(Into::into).boxed_unsync()
+        let leftovers = self.leftovers.clone().map(|leftovers| (leftovers, Unread::default()));
+        let body = match &leftovers {
+            Some((_, unread)) => unread.lend(body).map_err(Into::into).boxed_unsync(),
+            None => body.map_err(Into::into).boxed_unsync(),
         };
         let served = self.path.call(Accepted::new(parts, body, self.client, reference));
-        Box::pin(async move { Ok(served.await?.map(|body| Leaving { body, exchange, _unread: unread })) })
+        Box::pin(async move {
+            let answer = served.await?;
+            if let Some((leftovers, unread)) = leftovers {
+                leftovers.discard(&unread);
+            }
+            Ok(answer.map(|body| Leaving { body, exchange }))
+        })
     }
 }
 
