@@ -120,6 +120,17 @@ fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
         .block_on(work)
 }
 
+/// Shown by both halves, and run as it stands by a test.
+#[cfg(feature = "mcp-http")]
+const HALVES: &str = "\
+Example:
+  playground worker sandbox --listen 127.0.0.1:8378 --token-file worker.token --state worker
+  playground user create alice --state worker --out alice.token
+  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
+    --state edge --tokens worker/tokens.json
+
+The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > worker.token)";
+
 #[cfg(feature = "mcp-http")]
 const FIRST: &str = "\
 Example:

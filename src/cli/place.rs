@@ -50,7 +50,9 @@ impl From<StateError> for Failure {
             StateError::Io { .. } => Code::Failed,
         };
         let hint = match &fault {
-            StateError::Held(_) => Some("stop the other one, or give this one a state of its own with --state DIR"),
+            StateError::Held(_) => Some(
+                "stop the other one, or give this one a state of its own with --state DIR; the halves of a service have one each, as `playground worker --help` shows",
+            ),
             StateError::Foreign { .. } => Some("name a directory of your own with --state DIR"),
             StateError::Open { .. }
             | StateError::Newer { .. }

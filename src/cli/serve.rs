@@ -13,6 +13,7 @@ use super::place::Place;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
+use crate::state::StateError;
 use crate::telemetry::Verbosity;
 
 #[derive(Debug, Args)]
@@ -107,11 +108,17 @@ enum Half {
 
 impl Serve {
     pub(super) fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
+        let alone = self.only.is_some();
         let config = self.config(verbosity)?;
         super::on_runtime(async {
             let app = match app::build(config).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),
+                Err(BuildError::State(fault @ StateError::Held(_))) if alone => {
+                    return Err(Failure::from(fault).hint(
+                        "an edge on its own has a state of its own and reads the worker's tokens: --state DIR --tokens WORKER_STATE/tokens.json",
+                    ));
+                }
                 Err(fault) => return Err(Failure::from(fault)),
             };
             super::say::talk(&app.ready_line(app.took()));
@@ -187,7 +194,10 @@ pub(super) fn outcome(outcome: Outcome) -> Result<(), Failure> {
 const EXAMPLE: &str = "\
 Example:
   playground serve --host mcp.example.org --bind 127.0.0.1:8377
-  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token
+
+The two halves apart, which `playground worker --help` shows whole; the edge has a state of its own:
+  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
+    --state edge --tokens worker/tokens.json
 
 Exit codes: 0 stopped, 1 failed, 2 usage, 3 not allowed, 7 the state is served already, 8 cut off by a second signal,
 10 configuration (do not restart), 11 control of a command tree lost (do not restart, look).";

@@ -114,7 +114,4 @@ pub(super) fn lost(fault: ServeError) -> Failure {
     Failure::new(fault).code(code)
 }
 
-const EXAMPLE: &str = "\
-Example:
-  playground worker sandbox --listen 127.0.0.1:8378 --token-file worker.token
-  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token";
+const EXAMPLE: &str = super::HALVES;

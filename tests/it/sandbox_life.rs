@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::client::Client;
 use crate::host::isolates;
-use crate::process::{PATIENCE, Service};
+use crate::process::{PATIENCE, Service, playground, run, text};
 
 #[test]
 fn a_worker_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_works() {
@@ -125,7 +125,7 @@ fn the_halves_run_as_two_services_and_an_edge_restart_leaves_jobs_alone() {
     let (sandboxes, sessions) = (place.path().join("sandboxes"), place.path().join("sessions"));
     let token_file = place.path().join("worker.token");
     std::fs::write(&token_file, "0123456789abcdef0123456789abcdef\n").expect("written");
-    let mut command = crate::process::playground(["worker", "sandbox", "--listen", "127.0.0.1:0", "--token-file"]);
+    let mut command = playground(["worker", "sandbox", "--listen", "127.0.0.1:0", "--token-file"]);
     command.arg(&token_file).arg("--state").arg(&sandboxes);
     let mut worker = Service::start(command);
     let listens = worker.ready().to_string();
@@ -146,4 +146,38 @@ fn the_halves_run_as_two_services_and_an_edge_restart_leaves_jobs_alone() {
     edge.stop();
     worker.stop();
     crate::host::remove(&sandboxes, "alice");
+}
+
+#[test]
+fn the_lines_that_the_help_shows_for_the_two_halves_work() {
+    if !isolates("the help's two halves") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    std::fs::write(place.path().join("worker.token"), "0123456789abcdef0123456789abcdef\n").expect("written");
+    let help = text(&run(playground(["worker", "sandbox", "--help"])).stdout).replace(" \\\n", "");
+    let line = |verb: &str, address: &str| {
+        let line = help.lines().find_map(|line| line.trim().strip_prefix(&format!("playground {verb}")));
+        let line = format!("{verb}{}", line.expect("a line")).replace("127.0.0.1:8378", address);
+        let mut command = playground(line.split_whitespace());
+        command.current_dir(place.path());
+        command
+    };
+    let mut worker = Service::start(line("worker sandbox", "127.0.0.1:0"));
+    let listens = worker.ready().to_string();
+    assert_eq!(run(line("user create", "")).status.code(), Some(0));
+    let mut command = line("serve --only edge", &listens);
+    command.args(["--bind", "127.0.0.1:0"]);
+    let mut edge = Service::start(command);
+    let token = std::fs::read_to_string(place.path().join("alice.token")).expect("minted");
+    let client = Client::open(edge.ready(), token.trim());
+    client.handle();
+    let mut shared = playground(["serve", "--bind", "127.0.0.1:0", "--only", "edge", "--worker", &listens]);
+    shared.args(["--worker-token-file", "worker.token", "--state", "worker"]).current_dir(place.path());
+    let refused = run(shared);
+    assert_eq!(refused.status.code(), Some(7), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("--tokens WORKER_STATE/tokens.json"), "{}", text(&refused.stderr));
+    edge.stop();
+    worker.stop();
+    crate::host::remove(&place.path().join("worker"), "alice");
 }
