@@ -7,6 +7,7 @@ mod edge_half;
 mod edge_user;
 pub mod operate;
 mod secrets;
+mod tls_files;
 pub mod words;
 mod worker_half;
 
@@ -22,7 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
 use crate::admin::operator;
-use crate::config::{Config, Tls, Upstreams};
+use crate::config::{Config, Upstreams};
 use crate::edge;
 use crate::identity::store::Loose;
 use crate::signal::StopSignals;
@@ -30,13 +31,14 @@ use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
 use crate::worker::child::{Program, User};
 use crate::worker::manifest::{self, ManifestError};
-use words::{BeginEdge, BeginWorker, Native, Pem, Upstream};
+use words::{BeginEdge, BeginWorker, Native, Upstream};
 
 pub use crate::supervise::Outcome;
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub(crate) use secrets::write_private;
 pub use secrets::{SecretError, bearer};
+pub use tls_files::TlsFault;
 pub use worker_half::worker_main;
 
 /// The hidden verbs of the children.
@@ -77,8 +79,8 @@ pub enum BuildError {
     Secret(#[from] SecretError),
     #[error("choose the edge's user")]
     User(#[from] NoUser),
-    #[error("this build has no TLS; put a proxy in front that ends it")]
-    NoTls,
+    #[error(transparent)]
+    Tls(#[from] TlsFault),
     #[error("the service did not start")]
     Ended(Outcome),
 }
@@ -113,7 +115,7 @@ pub async fn build(config: Config) -> Result<App, BuildError> {
         backend: config.backend.clone(),
         sandbox,
         native,
-        tls: config.tls.as_ref().map(pem).transpose()?,
+        tls: config.tls.as_ref().map(tls_files::read).transpose()?,
     };
     warn(&config);
     let scheme = if begin.tls.is_some() { "https" } else { "http" };
@@ -236,13 +238,6 @@ fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Opt
             Ok((Some(Upstream { address, bearer: secret, up: false }), Some(plan)))
         }
     }
-}
-
-fn pem(tls: &Tls) -> Result<Pem, BuildError> {
-    if !cfg!(feature = "tls") {
-        return Err(BuildError::NoTls);
-    }
-    Ok(secrets::pem(&tls.certificate, &tls.key)?)
 }
 
 /// A store that an operator named may be the original's, which only warned; the state's own is ours alone.

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::Secret;
 
-use super::words::{Key, Pem};
+use super::words::Key;
 use crate::edge;
 use crate::state::StateDir;
 use crate::worker::manifest;
@@ -44,12 +44,6 @@ pub fn bearer(path: &Path) -> Result<Secret, SecretError> {
         .and_then(|file| file.take(MOST_BEARER_BYTES).read_to_string(&mut text))
         .map_err(at("read", path))?;
     manifest::bearer(&text).ok_or_else(|| SecretError::Bearer(path.to_owned()))
-}
-
-/// A certificate chain and its key.
-pub(super) fn pem(certificate: &Path, key: &Path) -> Result<Pem, SecretError> {
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(at("read", path));
-    Ok(Pem { certificates: read(certificate)?, key: Secret::new(read(key)?) })
 }
 
 /// The key that seals sessions, and the list of those that were ended: both outlive the service where it has a state.

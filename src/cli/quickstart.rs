@@ -167,7 +167,11 @@ impl From<BuildError> for Failure {
             BuildError::State(fault) => fault.into(),
             fault @ BuildError::Bind { .. } if taken => Self::new(fault)
                 .hint("another program listens there: stop it, or choose another address with --bind, such as --bind 127.0.0.1:0"),
-            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::NoTls) => {
+            BuildError::Tls(fault) => {
+                let remedy = fault.remedy();
+                Self::new(fault).code(Code::Configuration).hint(remedy)
+            }
+            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
             fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::Ended(_)) => Self::new(fault),

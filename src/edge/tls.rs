@@ -28,6 +28,10 @@ pub enum IdentityError {
     NoCertificate,
     #[error("the key is not PEM")]
     Key(#[source] pem::Error),
+    #[error("the key is encrypted")]
+    EncryptedKey,
+    #[error("the key does not belong to the certificate")]
+    Mismatch,
     #[error("the certificate and the key do not make a server")]
     Unusable(#[source] rustls::Error),
 }
@@ -44,11 +48,18 @@ impl Identity {
         if chain.is_empty() {
             return Err(IdentityError::NoCertificate);
         }
+        // In both of its forms, one of which is no PEM section that rustls knows.
+        if key.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED) {
+            return Err(IdentityError::EncryptedKey);
+        }
         let key = PrivateKeyDer::from_pem_slice(key).map_err(IdentityError::Key)?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-            .map_err(IdentityError::Unusable)?;
+            .map_err(|fault| {
+                let apart = matches!(fault, rustls::Error::InconsistentKeys(_));
+                if apart { IdentityError::Mismatch } else { IdentityError::Unusable(fault) }
+            })?;
         config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
@@ -65,3 +76,6 @@ impl Identity {
 }
 
 const HTTP2: &[u8] = b"h2";
+
+/// `BEGIN ENCRYPTED PRIVATE KEY` and `Proc-Type: 4,ENCRYPTED`; base64 has neither in capitals of this length by chance.
+const ENCRYPTED: &[u8] = b"ENCRYPTED";

@@ -2,7 +2,7 @@
 
 mod cases;
 #[cfg(feature = "tls")]
-mod certificate;
+pub(crate) mod certificate;
 mod clocks;
 #[cfg(feature = "tls")]
 mod encrypted;

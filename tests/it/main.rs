@@ -48,5 +48,8 @@ mod supervision;
 #[cfg(feature = "mcp-http")]
 mod tenants;
 #[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod tls_files;
+#[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod verbs;

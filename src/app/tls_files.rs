@@ -1,0 +1,102 @@
+//! The certificate and its key as an operator gives them: two files, tried before anything serves.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kit::Secret;
+
+use super::words::Pem;
+use crate::config::Tls;
+
+/// Why the two files cannot be used. Each is for the operator to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFault {
+    #[error("this build has no TLS")]
+    NotBuilt,
+    #[error("read {}", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error("{} is not PEM text", .0.display())]
+    NotPem(PathBuf),
+    #[error("{} holds no certificate", .0.display())]
+    NoCertificate(PathBuf),
+    #[error("{} holds no private key", .0.display())]
+    NoKey(PathBuf),
+    #[error("the private key in {} is encrypted, and nobody is asked for its password at a start", .0.display())]
+    Encrypted(PathBuf),
+    #[error("the private key in {} does not belong to the first certificate in {}", key.display(), certificate.display())]
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error("no server can be made of {} and {}", certificate.display(), key.display())]
+    Unusable {
+        certificate: PathBuf,
+        key: PathBuf,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl TlsFault {
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotBuilt => "put a proxy in front that ends TLS, or build with the feature tls",
+            Self::Read(..) => "--tls-cert and --tls-key name files that the user who starts the service can read",
+            Self::NotPem(_) => "convert it to PEM, such as with: openssl x509 -inform DER -in FILE -out FILE.pem",
+            Self::NoCertificate(_) => {
+                "--tls-cert wants the chain, this server's own first: -----BEGIN CERTIFICATE----- …"
+            }
+            Self::NoKey(_) => "--tls-key wants the certificate's own key: -----BEGIN PRIVATE KEY----- …",
+            Self::Encrypted(_) => {
+                "write it out without a password, for its owner alone: (umask 077; openssl pkey -in KEY -out KEY.plain)"
+            }
+            Self::Mismatch { .. } => {
+                "name the key that the certificate was made with; the server's own certificate comes first in the chain"
+            }
+            Self::Unusable { .. } => "make the certificate again, with a key of a usual kind: ECDSA, RSA or Ed25519",
+        }
+    }
+}
+
+/// Reads both, and sees that a server can be made of them.
+pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
+    let pem = Pem { certificates: text(&tls.certificate)?, key: Secret::new(text(&tls.key)?) };
+    check(tls, &pem)?;
+    if others_can_read(&tls.key) {
+        let key = tls.key.display();
+        tracing::warn!(%key, "others can read the certificate's private key; run: chmod 600 {key}");
+    }
+    Ok(pem)
+}
+
+fn text(path: &Path) -> Result<String, TlsFault> {
+    std::fs::read_to_string(path).map_err(|fault| {
+        let is_text = fault.kind() != io::ErrorKind::InvalidData;
+        if is_text { TlsFault::Read(path.to_owned(), fault) } else { TlsFault::NotPem(path.to_owned()) }
+    })
+}
+
+#[cfg(feature = "tls")]
+fn check(tls: &Tls, pem: &Pem) -> Result<(), TlsFault> {
+    use crate::edge::tls::{Identity, IdentityError};
+    let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
+    match Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(IdentityError::Certificate(_)) => Err(TlsFault::NotPem(certificate)),
+        Err(IdentityError::NoCertificate) => Err(TlsFault::NoCertificate(certificate)),
+        Err(IdentityError::EncryptedKey) => Err(TlsFault::Encrypted(key)),
+        Err(IdentityError::Key(_)) => Err(TlsFault::NoKey(key)),
+        Err(IdentityError::Mismatch) => Err(TlsFault::Mismatch { certificate, key }),
+        Err(IdentityError::Unusable(fault)) => Err(TlsFault::Unusable { certificate, key, source: Box::new(fault) }),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn check(_tls: &Tls, _pem: &Pem) -> Result<(), TlsFault> {
+    Err(TlsFault::NotBuilt)
+}
+
+/// A group may be let in on purpose; everybody never is.
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
+}
