@@ -172,7 +172,8 @@ impl Supervisor {
     /// Drains the edge, then ends the worker. Another signal ends both at once.
     async fn stop(mut self, outcome: Outcome, signals: &mut StopSignals) -> Outcome {
         self.phase = Phase::Stopping;
-        tracing::info!("stopping");
+        let most = self.plan.drain.as_secs();
+        tracing::info!("stopping: calls under way may take up to {most} s; a second signal ends them at once");
         self.edge.say(Down::Edge(ToEdge::Stop), Vec::new());
         // The edge keeps the drain's deadline itself; what it needs beyond is for ending, not for calls.
         if !self.until_gone(self.plan.drain + GRACE, signals, |these| these.edge.is_gone()).await {

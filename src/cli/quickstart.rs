@@ -61,7 +61,8 @@ impl Quickstart {
         let paste =
             Paste { url: url(app.address()), token_file: &token_file, token: self.show_token.then_some(&token) };
         say::data(&paste.to_string());
-        say::talk(&app.ready_line(kit::clock::now().saturating_duration_since(began)));
+        let ready = app.ready_line(kit::clock::now().saturating_duration_since(began));
+        say::talk(&format!("{ready}; Ctrl-C ends it"));
         serve::outcome(app.run().await)
     }
 

@@ -53,7 +53,8 @@ fn a_second_signal_ends_the_service_at_once() {
     worker.asked.recv_timeout(PATIENCE).expect("the call is at the worker");
     let family = service.family();
     service.signal(Signal::TERM);
-    service.line_with("stopping");
+    let said = service.line_with("stopping");
+    assert!(said.contains("up to") && said.contains("second signal"), "{said}");
     let supervisor = crate::process::Watched::of(service.pid());
     // At the same moment it is the same signal: a service manager signals the process and its group.
     service.signal(Signal::TERM);
