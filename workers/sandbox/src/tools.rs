@@ -9,20 +9,23 @@ mod job;
 mod mime;
 mod render;
 mod session;
+mod shape;
 
 use std::sync::Arc;
 
 use kit::Tenant;
-use kit::worker::{Call, Caller, Catalogue, CatalogueError, Pending, Refused, Reply, Worker};
+use kit::worker::{Call, Caller, Catalogue, CatalogueError, Content, Pending, Refused, Reply, Worker};
 
 use crate::jobs::table::Limits;
 use crate::provider::{Provider, Scope};
 use arguments::{Arguments, Invalid};
+use shape::{Misfit, Shapes};
 
 /// The sandbox as a worker, for one kind of caller.
 pub(crate) struct Tools {
     provider: Provider,
     catalogue: Catalogue,
+    shapes: Shapes,
     limits: Limits,
     audience: Audience,
 }
@@ -46,6 +49,7 @@ type Answer = Result<Reply, Trouble>;
 /// Why a tool did not do its work.
 #[derive(Debug)]
 pub(crate) enum Trouble {
+    Misfit(Misfit),
     Invalid(Invalid),
     Fault(crate::provider::Fault),
     /// A tool's own words, for what only it can know.
@@ -55,7 +59,8 @@ pub(crate) enum Trouble {
 impl Tools {
     pub(crate) fn new(provider: Provider, audience: Audience, limits: Limits) -> Result<Arc<Self>, CatalogueError> {
         let catalogue = catalogue::build(&audience)?;
-        Ok(Arc::new(Self { provider, catalogue, limits, audience }))
+        let shapes = Shapes::of(catalogue.as_json()?)?;
+        Ok(Arc::new(Self { provider, catalogue, shapes, limits, audience }))
     }
 
     async fn answer(&self, mut call: Call) -> Result<Reply, Refused> {
@@ -70,6 +75,13 @@ impl Tools {
             Caller::Edge { tenant: None, .. } => {
                 return Err(Refused::InvalidArguments("the request names no tenant".to_owned()));
             }
+        };
+        let failure = |trouble: &Trouble, tool: &str| {
+            Reply::failure(fault::tell(trouble, tool, reference.as_deref(), &self.limits))
+        };
+        let notes = match self.shapes.check(&call.tool, &call.arguments) {
+            Ok(notes) => notes,
+            Err(misfit) => return Ok(failure(&misfit.into(), &call.tool)),
         };
         let arguments = Arguments::new(call.arguments);
         let provider = &self.provider;
@@ -88,9 +100,9 @@ impl Tools {
             "write_file" | "write" => file::write(provider, &scope, arguments).await,
             _ => return Err(Refused::UnknownTool(call.tool)),
         };
-        Ok(answer.unwrap_or_else(|trouble| {
-            Reply::failure(fault::tell(&trouble, &call.tool, reference.as_deref(), &self.limits))
-        }))
+        let mut reply = answer.unwrap_or_else(|trouble| failure(&trouble, &call.tool));
+        reply.content.extend(notes.into_iter().map(Content::Text));
+        Ok(reply)
     }
 
     /// Whose sandbox is to be opened.
@@ -117,6 +129,12 @@ impl Worker for Tools {
 
     fn call(&self, call: Call) -> Pending<'_, Result<Reply, Refused>> {
         Box::pin(self.answer(call))
+    }
+}
+
+impl From<Misfit> for Trouble {
+    fn from(misfit: Misfit) -> Self {
+        Self::Misfit(misfit)
     }
 }
 

@@ -3,6 +3,7 @@
 //! What the log says is more: a model gets no path of this host and no chain of causes.
 
 use std::error::Error;
+use std::fmt::Display;
 
 use super::Trouble;
 use crate::backend::{BackendError, FileError};
@@ -12,11 +13,14 @@ use crate::provider::{Fault, MOST_FILE_BYTES};
 pub(super) fn tell(trouble: &Trouble, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
     match trouble {
         Trouble::Told(text) => text.clone(),
-        Trouble::Invalid(invalid) => {
-            format!("{tool}: {invalid}. Nothing was done. Next: call {tool} again with it put right.")
-        }
+        Trouble::Misfit(misfit) => wrong(misfit, tool),
+        Trouble::Invalid(invalid) => wrong(invalid, tool),
         Trouble::Fault(fault) => fault_text(fault, tool, reference, limits),
     }
+}
+
+fn wrong(what: &dyn Display, tool: &str) -> String {
+    format!("{tool}: {what}. Nothing was done. Next: call {tool} again with it put right.")
 }
 
 fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, limits: &Limits) -> String {

@@ -83,6 +83,7 @@ async fn an_unknown_tool_is_a_fault_of_the_protocol_and_a_bad_argument_one_of_th
     assert_eq!(unknown, Err(Refused::UnknownTool("destroy_session".to_owned())));
     for (tool, arguments, said) in [
         ("exec", json!({}), "`session` is missing"),
+        ("exec", json!({ "session": "s", "command": "x", "timeout": 1 }), "did you mean `timeout_ms`?"),
         ("exec", json!({ "session": "s", "command": 1 }), "`command` must be text"),
         ("exec", json!({ "session": "s", "command": "x", "timeout_ms": -1 }), "`timeout_ms` must be"),
         ("exec", json!({ "session": "s", "command": "x\u{0}" }), "NUL"),
@@ -110,6 +111,15 @@ async fn exec_renders_what_the_command_did() {
     let reply = call(&tools, edge("a"), "exec", json!({ "session": session, "command": "it" })).await.unwrap();
     assert_eq!((text(&reply), reply.failed), ("[exit 3]", false));
     assert_eq!(reply.meta.unwrap()["exit_code"], 3);
+    assert_eq!(reply.content.len(), 1);
+    let script = fake.expect_start(&tenant("a"), "it");
+    script.populated.send_replace(false);
+    script.exit.send_replace(Some(Exit::Code(0)));
+    drop((script.stdout, script.stderr));
+    let arguments = json!({ "session": session, "command": "it", "timeout_ms": 3_600_000 });
+    let reply = call(&tools, edge("a"), "exec", arguments).await.unwrap();
+    let [_, Content::Text(note)] = &reply.content[..] else { panic!("{reply:?}") };
+    assert_eq!(note, "[timeout_ms 3600000 is over its maximum; 1800000 was used.]");
 }
 
 #[tokio::test]
