@@ -262,9 +262,14 @@ fn limits(config: &Config) -> edge::Config {
 }
 
 fn warn(config: &Config) {
-    if config.hosts.is_empty() {
+    if answers_to_any(config.bind, &config.hosts) {
         tracing::warn!("any well-formed Host is served; name this server's with --host NAME");
     }
+}
+
+/// On loopback a proxy in front keeps to names of its own; beyond it, a page of anyone's name may reach us.
+fn answers_to_any(bind: SocketAddr, hosts: &[String]) -> bool {
+    hosts.is_empty() && !bind.ip().is_loopback()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
@@ -332,3 +337,23 @@ const BEGIN_WAIT: Duration = Duration::from_secs(10);
 /// A killed service's worker ends its tenants within two seconds.
 const LOCK_WAIT: Duration = Duration::from_secs(3);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::answers_to_any;
+
+    #[test]
+    fn any_host_is_warned_of_only_beyond_loopback() {
+        let named = ["mcp.example.org".to_owned()];
+        for (bind, hosts, warned) in [
+            ("127.0.0.1:1", &[][..], false),
+            ("[::1]:1", &[], false),
+            ("0.0.0.0:1", &[], true),
+            ("[::]:1", &[], true),
+            ("192.0.2.1:1", &[], true),
+            ("192.0.2.1:1", &named, false),
+        ] {
+            assert_eq!(answers_to_any(bind.parse().expect("an address"), hosts), warned, "{bind}");
+        }
+    }
+}

@@ -22,6 +22,8 @@ mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
 #[cfg(feature = "mcp-http")]
+mod spelled;
+#[cfg(feature = "mcp-http")]
 mod store;
 #[cfg(feature = "mcp-http")]
 mod token;
@@ -46,7 +48,7 @@ struct Line {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 
-    /// Say only what went wrong.
+    /// Say only what went wrong: no ready line, no warning.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 
@@ -91,6 +93,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let verbosity = Verbosity::new(line.verbose, line.quiet);
     telemetry::start(verbosity);
+    if line.quiet {
+        say::be_quiet();
+    }
     let done = match verb {
         #[cfg(feature = "mcp-http")]
         Verb::Quickstart(quickstart) => quickstart.run(verbosity),
@@ -134,7 +139,19 @@ The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > work
 #[cfg(feature = "mcp-http")]
 const FIRST: &str = "\
 Example:
-  playground quickstart        # a tenant, its token, and a service on 127.0.0.1:8377";
+  playground quickstart        # a tenant, its token, and a service on 127.0.0.1:8377
+
+Exit codes:
+   0  done, or stopped in order by a signal
+   1  failed
+   2  usage: the command line cannot be read
+   3  not allowed: a file's mode or owner forbids it
+   4  the running service cannot be reached
+   6  no such tenant or token
+   7  it exists already: the file, or the service of this state
+   8  asked and declined, or cut off by a second signal
+  10  configuration; another start would not change it
+  11  control of a command tree was lost; look before the next start";
 
 #[cfg(not(feature = "mcp-http"))]
 const FIRST: &str = "\

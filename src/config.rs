@@ -19,7 +19,7 @@ pub struct Config {
     /// What a credential of the original's form must name.
     pub backend: String,
     pub upstreams: Upstreams,
-    /// Host names that clients may use; none means any well-formed one, with a warning.
+    /// Host names that clients may use; none means any well-formed one, with a warning beyond loopback.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub proxies: Vec<IpAddr>,

@@ -57,6 +57,7 @@ use crate::worker::Routes;
 
 pub use authenticate::Authority;
 pub use config::Config;
+pub(crate) use limits::is_host;
 pub use listener::Door;
 pub use session::SessionKey;
 

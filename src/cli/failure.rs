@@ -66,7 +66,7 @@ impl Failure {
         if let Some(hint) = &self.hint {
             text.push_str(&format!("\nhint: {hint}"));
         }
-        say::talk(&text);
+        say::insist(&text);
         ExitCode::from(self.code as u8)
     }
 }

@@ -12,7 +12,7 @@ use kit::{Secret, Tenant};
 use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
-use super::{say, serve, store, user};
+use super::{say, serve, spelled, store, user};
 use crate::admin::operator::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, write_private};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
@@ -26,7 +26,7 @@ use paste::Paste;
 #[command(after_help = EXAMPLE)]
 pub(super) struct Quickstart {
     /// Where clients connect.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377", value_parser = spelled::address)]
     bind: SocketAddr,
 
     /// The tenant to make.

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::backend::Backend;
 use super::failure::{Code, Failure};
 use super::place::Place;
+use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
@@ -20,7 +21,7 @@ use crate::telemetry::Verbosity;
 #[command(after_help = EXAMPLE)]
 pub(super) struct Serve {
     /// Where clients connect.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377", value_parser = spelled::address)]
     bind: SocketAddr,
 
     #[command(flatten)]
@@ -30,7 +31,7 @@ pub(super) struct Serve {
     store: Store,
 
     /// A host name that clients may use; repeatable. Without one any well-formed Host is served.
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", value_parser = spelled::host)]
     hosts: Vec<String>,
 
     /// An origin whose pages may call, compared exactly; repeatable.
@@ -74,7 +75,7 @@ pub(super) struct Serve {
     only: Option<Half>,
 
     /// With `--only edge`: where the sandbox worker listens, on loopback.
-    #[arg(long, value_name = "ADDR", requires_all = ["only", "worker_token_file"])]
+    #[arg(long, value_name = "ADDR", value_parser = spelled::address, requires_all = ["only", "worker_token_file"])]
     worker: Option<SocketAddr>,
 
     /// With `--only edge`: the secret that the sandbox worker wants.
@@ -199,5 +200,6 @@ The two halves apart, which `playground worker --help` shows whole; the edge has
   playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
     --state edge --tokens worker/tokens.json
 
-Exit codes: 0 stopped, 1 failed, 2 usage, 3 not allowed, 7 the state is served already, 8 cut off by a second signal,
-10 configuration (do not restart), 11 control of a command tree lost (do not restart, look).";
+Exit codes: 0 stopped, 1 failed, 2 usage, 3 not allowed, 7 the state is served already,
+8 cut off by a second signal, 10 configuration (do not restart), 11 control of a command tree lost
+(do not restart, look).";

@@ -266,7 +266,7 @@ impl Destroy {
             Some(pile) if !self.delete_pile => format!(" The pile {} stays.", pile.display()),
             Some(_) | None => String::new(),
         };
-        say::talk(&format!("This removes of {}: {goes}.{stays} Type its name to go on:", self.name));
+        say::insist(&format!("This removes of {}: {goes}.{stays} Type its name to go on:", self.name));
         let mut typed = String::new();
         io::stdin().lock().read_line(&mut typed).map_err(anyhow::Error::new)?;
         if typed.trim_end_matches(['\r', '\n']) == self.name.as_str() {

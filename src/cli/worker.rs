@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::door;
 use super::failure::{Code, Failure};
 use super::place::Place;
-use super::say;
+use super::{say, spelled};
 use crate::admin::operator::{self, Asked};
 use crate::app::{self, operate};
 use crate::signal::StopSignals;
@@ -34,7 +34,7 @@ enum Verb {
 #[command(after_help = EXAMPLE)]
 struct Half {
     /// Where the edge connects; on loopback.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
     listen: SocketAddr,
 
     /// The secret that the edge must show: 32 to 1024 characters.

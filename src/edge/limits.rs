@@ -18,6 +18,7 @@ use crate::edge::gate::Gate;
 use crate::edge::{Accepted, Cause, Config, Head, Rejection, RequestBody};
 
 use host::Hosts;
+pub(crate) use host::is_host;
 
 /// The first gate.
 pub(crate) struct Limits {

@@ -190,3 +190,39 @@ fn a_token_for_a_tenant_that_is_not_there_says_so() {
     assert!(!mint(&["--catalogue", "native"]).contains("user create"));
     assert!(!mint(&["--tokens", store.to_str().expect("text")]).contains("user create"));
 }
+
+#[test]
+fn what_is_misspelled_is_answered_with_how_it_is_spelled() {
+    for (line, told) in [
+        ("serve --bind localhost:8377", "127.0.0.1:8377"),
+        ("quickstart --bind 8377", "127.0.0.1:8377"),
+        ("worker sandbox --listen 8378 --token-file x", "127.0.0.1:8377"),
+        ("serve --host https://mcp.example.org", "such as mcp.example.org"),
+        ("serve --host ::1", "[::1]"),
+    ] {
+        let output = run(playground(line.split(' ')));
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(text(&output.stderr).contains(told), "{line}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn quiet_leaves_the_data_and_what_went_wrong() {
+    let place = tempfile::tempdir().expect("a folder");
+    let token = |arguments: &[&str]| {
+        let mut command = playground(["-q", "token"]);
+        command.args(arguments).arg("--state").arg(place.path().join("state"));
+        run(command)
+    };
+    let minted = token(&["mint", "alice"]);
+    assert!(text(&minted.stdout).starts_with("pgt_") && minted.stderr.is_empty(), "{}", text(&minted.stderr));
+    assert!(text(&token(&["revoke", "unknown"]).stderr).contains("error: there is no such token"));
+}
+
+#[test]
+fn the_help_has_the_table_of_exit_codes() {
+    let help = text(&run(playground(["--help"])).stdout);
+    for code in ["   0  ", "   1  ", "   2  ", "   3  ", "   4  ", "   6  ", "   7  ", "   8  ", "  10  ", "  11  "] {
+        assert_eq!(help.lines().filter(|line| line.starts_with(code)).count(), 1, "{code}: {help}");
+    }
+}

@@ -35,6 +35,11 @@ impl Hosts {
     }
 }
 
+/// Whether a Host header can be this.
+pub(crate) fn is_host(text: &str) -> bool {
+    well_formed(text).is_ok()
+}
+
 fn read(value: &HeaderValue) -> Result<String, Cause> {
     // A field value that is not text cannot name a host, and says so without its bytes.
     well_formed(value.to_str().map_err(|_bytes| Cause::BadHost)?)
