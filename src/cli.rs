@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
 #[derive(Debug, Parser)]
 #[command(name = "playground", version, about = "A safe, persistent shell for AI clients, over MCP", after_help = FIRST)]
 struct Line {
-    /// Say more on stderr; twice for everything.
+    /// Say more on stderr; twice for everything, what clients send included.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 

@@ -13,6 +13,11 @@ fn main() -> ExitCode {
         Some(playground::app::EDGE) => playground::app::edge_main(),
         #[cfg(feature = "mcp-http")]
         Some(playground::app::WORKER) => playground::app::worker_main(),
-        _ => playground::cli::main(),
+        _ => {
+            // What a shell or a service manager left open here is no child's business; only a kernel that is too old
+            // for the isolation as well refuses to say so.
+            let _ = sandbox::keep_descriptors();
+            playground::cli::main()
+        }
     }
 }

@@ -39,8 +39,8 @@ impl Verbosity {
 
 /// Starts the log for this process. A second start changes nothing.
 pub fn start(verbosity: Verbosity) {
-    // The library's own lines repeat what clients send, so only its warnings are kept unless someone looks closely.
-    let library = if verbosity.0 > LevelFilter::INFO { verbosity.0 } else { verbosity.0.min(LevelFilter::WARN) };
+    // The library's own lines repeat what clients send, whole and at every level: they are for who asks for everything.
+    let library = if verbosity.0 == LevelFilter::TRACE { LevelFilter::TRACE } else { LevelFilter::OFF };
     let levels = Targets::new().with_default(verbosity.0).with_target("rmcp", library);
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).with_target(false);
     let log = Registry::default().with(lines.with_filter(levels));

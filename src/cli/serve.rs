@@ -50,11 +50,11 @@ pub(super) struct Serve {
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     max_body_bytes: usize,
 
-    /// Public sessions in all.
+    /// Public sessions that the edge keeps in mind; the idlest makes room, and is known again when it is used.
     #[arg(long, value_name = "COUNT", default_value = "10000")]
     max_sessions: NonZeroUsize,
 
-    /// Public sessions of one tenant.
+    /// The same for one tenant.
     #[arg(long, value_name = "COUNT", default_value = "64")]
     max_sessions_per_tenant: NonZeroUsize,
 

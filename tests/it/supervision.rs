@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
 use crate::http::{delete, post};
-use crate::process::{PATIENCE, Service, is_root, skip};
+use crate::process::{PATIENCE, Service, is_root, program, skip};
 
 /// A service of one native worker, with a state.
 fn native(place: &Path, worker: &FakeWorker) -> Service {
@@ -218,5 +218,31 @@ fn started_as_root_the_edge_holds_no_privilege() {
     assert_eq!(field("NoNewPrivs:"), ["1"]);
     let environment = std::fs::read(format!("/proc/{}/environ", edge.id)).expect("read");
     assert!(environment.is_empty(), "no environment crosses");
+    service.stop();
+}
+
+#[test]
+fn what_was_open_when_the_service_started_reaches_no_child() {
+    if !is_root() {
+        return skip("inherited descriptors", "nobody but root can look into the edge");
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let secret = place.path().join("secret");
+    std::fs::write(&secret, "x").expect("write");
+    FakeWorker::start(Manner::Answers).write(place.path());
+    let mut command = program("/bin/sh");
+    command.arg("-c").arg(
+        r#"exec 9<"$1/secret"; exec "$2" serve --backend jail --bind 127.0.0.1:0 --state "$1/state" \
+        --tokens "$1/tokens.json" --faculties-workers "$1/workers.json""#,
+    );
+    command.arg("sh").arg(place.path()).arg(env!("CARGO_BIN_EXE_playground")).stdin(std::process::Stdio::null());
+    let mut service = Service::start(command);
+    service.ready();
+    let open = |id: u32| {
+        let all = std::fs::read_dir(format!("/proc/{id}/fd")).expect("list");
+        all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).any(|leads| leads == secret)
+    };
+    assert!(open(service.pid()), "the service itself was started with it");
+    assert!(!open(service.child("__edge").id));
     service.stop();
 }

@@ -234,6 +234,25 @@ pub fn init_main() -> std::process::ExitCode {
     std::process::ExitCode::FAILURE
 }
 
+/// Keeps whatever descriptors this process was started with, beyond the standard three, out of every program that it
+/// starts itself. To be called before the process opens any.
+///
+/// # Errors
+/// When the kernel cannot: Linux before 5.11.
+#[cfg(target_os = "linux")]
+pub fn keep_descriptors() -> std::io::Result<()> {
+    sys::kernel::close_on_exec_from(3)
+}
+
+/// What other hosts lack is said by their backends.
+///
+/// # Errors
+/// Always: there is no such call.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_descriptors() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
 /// The backend for this host.
 #[cfg(target_os = "linux")]
 async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> {

@@ -74,6 +74,14 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Keeps every descriptor from `first` on out of the programs that this process starts.
+pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
+    // SAFETY: nothing is closed here; a flag is set on whatever descriptors there are.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Makes an open descriptor the process's own number `to`, and inheritable.
 pub(crate) fn duplicate_onto(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     #[expect(unsafe_code, reason = "rustix's dup2 wants to own the target, which std may own already")]
