@@ -100,14 +100,14 @@ where
     let io = TokioIo::new(io);
     match protocol {
         Protocol::Http1 => {
-            watch(http1(limits).serve_connection(io, service(None)), limits, &activity, stopping).await;
+            watch(http1(limits).serve_connection(io, service(None)), client, limits, &activity, stopping).await;
         }
         Protocol::Http2 => {
             activity.multiplexed();
             let streams = Streams(Tasks::new());
             let service = service(Some(Leftovers::new(streams.0.clone())));
             let served = http2(limits, InTasks(streams.0.clone())).serve_connection(io, service);
-            watch(served, limits, &activity, stopping).await;
+            watch(served, client, limits, &activity, stopping).await;
         }
     }
 }
@@ -133,7 +133,8 @@ fn http2(limits: &Connections, streams: InTasks) -> http2::Builder<InTasks> {
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.most_streams)
-        .max_header_list_size(u32::try_from(limits.most_head_bytes).unwrap_or(u32::MAX))
+        // Twice what a request may have: up to there the limits answer in a way that clients understand.
+        .max_header_list_size(u32::try_from(limits.most_head_bytes.saturating_mul(2)).unwrap_or(u32::MAX))
         // What a client may send ahead of our reading: a stream's worth each, and not all streams at once.
         .initial_stream_window_size(64 * 1024)
         .initial_connection_window_size(1024 * 1024)
@@ -149,7 +150,13 @@ fn http2(limits: &Connections, streams: InTasks) -> http2::Builder<InTasks> {
 }
 
 /// Drives a connection under its clocks; on stop lets it finish what it has begun.
-async fn watch<C: Served>(served: C, limits: &Connections, activity: &Activity, mut stopping: watch::Receiver<bool>) {
+async fn watch<C: Served>(
+    served: C,
+    client: Client,
+    limits: &Connections,
+    activity: &Activity,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut served = std::pin::pin!(served);
     let mut told = false;
     let mut wait = Duration::ZERO;
@@ -158,6 +165,10 @@ async fn watch<C: Served>(served: C, limits: &Connections, activity: &Activity, 
             biased;
             ended = served.as_mut() => {
                 if let Err(fault) = ended {
+                    if fault.is_parse_too_large() {
+                        // hyper has answered, and no request's line says so.
+                        tracing::info!(%client, status = 431, "answered");
+                    }
                     tracing::debug!(%fault, "a connection ended with a fault");
                 }
                 return;

@@ -25,6 +25,8 @@ pub(crate) struct Limits {
     hosts: Hosts,
     origins: HashSet<String>,
     most_body: usize,
+    most_head: usize,
+    most_headers: usize,
 }
 
 /// A request of a shape the edge serves, for one of its names, from nowhere it must not come from.
@@ -48,6 +50,8 @@ impl Limits {
             hosts: Hosts::new(&config.requests.hosts),
             origins: config.requests.origins.iter().cloned().collect(),
             most_body: config.requests.most_body_bytes,
+            most_head: config.connections.most_head_bytes,
+            most_headers: config.connections.most_headers,
         }
     }
 
@@ -95,6 +99,13 @@ impl Gate for Limits {
 
     async fn check(&self, request: Accepted) -> Result<Bounded, Rejection> {
         let (head, body) = request.into_parts();
+        // On HTTP/1.1 hyper has counted while it read. On HTTP/2 it counts no fields, and its answer to a long head is
+        // followed by a reset that clients take for the outcome: there it allows more, and what is over is told here.
+        if head.version == HttpVersion::HTTP_2
+            && (head.headers.len() > self.most_headers || size(&head) > self.most_head)
+        {
+            return Err(Cause::HeadTooLarge.into());
+        }
         let known =
             [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS, Method::HEAD, Method::PUT, Method::PATCH];
         if !known.contains(&head.method) {
@@ -141,6 +152,13 @@ impl Bounded {
     pub(in crate::edge) fn settle(self) -> Result<(Head, RequestBody, Verb), Cause> {
         Ok((self.head, self.body, self.asks?))
     }
+}
+
+/// The target and the fields of a head, each field with the 32 bytes that RFC 9113, 6.5.2 gives it.
+fn size(head: &Head) -> usize {
+    let authority = head.uri.authority().map_or(0, |authority| authority.as_str().len());
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum::<usize>() + authority + target
 }
 
 /// RFC 9112, 6.1: a coding other than `chunked`, or twice, makes the end of the body a matter of opinion.

@@ -29,6 +29,7 @@ pub(crate) struct Rejection {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cause {
     // Before authentication.
+    HeadTooLarge,
     BadHost,
     WrongHost { origin: bool },
     BadTarget,
@@ -164,6 +165,7 @@ impl Cause {
             Self::WrongHost { origin: true } | Self::BadOrigin | Self::WrongBackend | Self::ForeignSession => {
                 StatusCode::FORBIDDEN
             }
+            Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownMethod | Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoCredential | Self::BadCredential => StatusCode::UNAUTHORIZED,
             Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::TenantBusy { .. } => {
@@ -197,7 +199,8 @@ impl Cause {
             Self::UnknownSession => -32001,
             Self::HeaderMismatch { .. } => -32020,
             Self::UnsupportedVersion { .. } => -32022,
-            Self::BadHost
+            Self::HeadTooLarge
+            | Self::BadHost
             | Self::WrongHost { .. }
             | Self::BadTarget
             | Self::BadOrigin
@@ -239,7 +242,8 @@ impl Cause {
             | Self::WorkerRefusedUs
             | Self::WorkerAnswerUnusable(_)
             | Self::WorkerError(_) => Fault::Worker,
-            Self::BadHost
+            Self::HeadTooLarge
+            | Self::BadHost
             | Self::WrongHost { .. }
             | Self::BadTarget
             | Self::BadOrigin

@@ -7,6 +7,9 @@ use crate::edge::Version;
 
 pub(super) fn of(cause: &Cause) -> String {
     match cause {
+        Cause::HeadTooLarge => {
+            "The headers are too many or too long. Nothing was done. Next: send fewer or shorter ones.".into()
+        }
         Cause::BadHost => {
             "The request has no usable Host. Nothing was done. Next: send exactly one Host header.".into()
         }

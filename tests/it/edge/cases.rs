@@ -42,6 +42,25 @@ async fn on_http2_a_refusal_arrives_whole_however_much_of_the_body_is_unread() {
 }
 
 #[tokio::test]
+async fn on_http2_too_heads_have_a_size_and_a_count() {
+    let worker = Worker::plain().await;
+    let edge = Setting::sandbox(&worker)
+        .with(|config| (config.connections.most_head_bytes, config.connections.most_headers) = (8192, 20))
+        .start()
+        .await;
+    let mut client = Multiplexed::connect(edge.address).await;
+    let long = |length: usize| "a".repeat(length);
+    assert_eq!(client.post(&[("x-long", &long(7000))], INIT).await.status(), 200);
+    let refused = client.post(&[("x-long", &long(9000))], &" ".repeat(100_000)).await;
+    assert_eq!(refused.status(), 431);
+    assert!(text(refused).await.contains("-31431"));
+    let many = |count: usize| vec![("x-many", "1"); count];
+    assert_eq!(client.post(&many(17), INIT).await.status(), 200, "with the three that any request here has");
+    assert_eq!(client.post(&many(18), INIT).await.status(), 431);
+    assert_eq!(worker.count(), 2);
+}
+
+#[tokio::test]
 async fn on_http2_too_the_authority_is_one_and_ours() {
     let worker = Worker::plain().await;
     let edge =

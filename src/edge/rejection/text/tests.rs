@@ -27,6 +27,7 @@ fn causes() -> Vec<Cause> {
         Cause::Encoded,
         Cause::NotAcceptable,
         Cause::BodyTooLarge { most: 1 },
+        Cause::HeadTooLarge,
         Cause::BodyTooSlow,
         Cause::BodyBroken,
         Cause::TenantBusy { most: 1 },
