@@ -4,8 +4,10 @@
 //! tenants/NAME/meta.json   what was decided when it was made
 //!              lock        held by the process in which the tenant lives
 //!              home/ workspace/ pile/self.pile
-//! uids.json                the next range of user ids, which is never given twice
+//! uids.json                the next range of user ids, see `ranges`
 //! ```
+
+mod ranges;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -17,6 +19,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::backend::{BackendError, Found, PileState};
+
+pub(super) use self::ranges::RANGE;
 
 /// The worker's folder.
 #[derive(Clone, Debug)]
@@ -111,36 +115,6 @@ impl Layout {
             .collect();
         tenants.sort();
         Ok(tenants)
-    }
-
-    /// Takes a range of user ids that no tenant has had and no one else was promised.
-    pub(super) fn take_range(&self) -> Result<u32, BackendError> {
-        #[derive(Serialize, Deserialize)]
-        struct Ranges {
-            version: u32,
-            next: u32,
-        }
-        let path = self.state.join("uids.json");
-        let naming = || step(format!("take a range of user ids from {}", path.display()));
-        let lock = open_lock(&self.state.join("uids.lock")).map_err(naming())?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from).map_err(naming())?;
-        let mut next = match read_json::<Ranges>(&path) {
-            Ok(ranges) if ranges.version == VERSION => ranges.next,
-            Ok(_) => return Err(naming()(io::Error::other("it was written by a newer version"))),
-            Err(fault) if fault.kind() == io::ErrorKind::NotFound => FIRST_RANGE,
-            Err(fault) => return Err(naming()(fault)),
-        };
-        let promised = promised();
-        while overlaps(next, &promised) {
-            next = next
-                .checked_add(FIRST_RANGE)
-                .filter(|next| next.checked_add(RANGE).is_some())
-                .ok_or_else(|| naming()(io::Error::other("there are no more")))?;
-        }
-        let after = next.checked_add(FIRST_RANGE).ok_or_else(|| naming()(io::Error::other("there are no more")))?;
-        // Written before it is used: a crash in between loses a range, which nobody misses.
-        write_json(&path, &Ranges { version: VERSION, next: after }).map_err(naming())?;
-        Ok(next)
     }
 }
 
@@ -252,53 +226,4 @@ fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     }
 }
 
-/// The ranges that this host's tables promise to users and their containers.
-fn promised() -> Vec<(u64, u64)> {
-    ["/etc/subuid", "/etc/subgid"]
-        .iter()
-        .filter_map(|path| fs::read_to_string(path).ok())
-        .flat_map(|text| text.lines().filter_map(promise).collect::<Vec<_>>())
-        .collect()
-}
-
-fn promise(line: &str) -> Option<(u64, u64)> {
-    let mut parts = line.trim().split(':').skip(1);
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-fn overlaps(first: u32, promised: &[(u64, u64)]) -> bool {
-    let (first, end) = (u64::from(first), u64::from(first) + u64::from(RANGE));
-    promised.iter().any(|(start, count)| *start < end && first < start.saturating_add(*count))
-}
-
 const VERSION: u32 = 1;
-
-/// Also the distance between ranges, so that an id of the host tells its tenant at a glance.
-const FIRST_RANGE: u32 = 100_000;
-
-/// How many ids a range has.
-pub(super) const RANGE: u32 = 65_536;
-
-#[cfg(test)]
-mod tests {
-    use super::{Layout, overlaps, promise};
-
-    #[test]
-    fn a_range_of_user_ids_is_never_given_twice() {
-        let state = tempfile::tempdir().unwrap();
-        let layout = Layout::open(state.path()).unwrap();
-        let first = layout.take_range().unwrap();
-        let second = Layout::open(state.path()).unwrap().take_range().unwrap();
-        assert!(first.is_multiple_of(100_000) && second >= first + 100_000, "{first} {second}");
-    }
-
-    #[test]
-    fn a_promised_range_is_passed_over_to_its_last_id() {
-        let promised = [promise("user:100000:65536").unwrap()];
-        assert!(overlaps(165_535, &promised));
-        assert!(!overlaps(165_536, &promised));
-        assert!(overlaps(34_465, &promised));
-        assert!(!overlaps(34_464, &promised));
-        assert_eq!(promise("# nothing"), None);
-    }
-}
