@@ -33,6 +33,28 @@ async fn a_making_that_was_cut_short_is_finished_by_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_making_that_fails_leaves_nothing_of_its_own_and_keeps_what_was_there() {
+    let Some(world) = world("failed making") else { return };
+    let tenants = world.state.path().join("tenants");
+    if world.backend.assurances().uid_map == UidMap::Single {
+        // No file of ranges is read here, and no other step can be made to fail.
+        return;
+    }
+    std::fs::write(world.state.path().join("uids.json"), "{").unwrap();
+    std::fs::create_dir_all(tenants.join("before/home")).unwrap();
+    std::fs::write(tenants.join("before/home/f"), "kept").unwrap();
+    for (name, stays) in [("me", false), ("before", true)] {
+        let made = world.backend.provision(&tenant(name), &Provision { pile: Pile::IfEnforceable }).await;
+        assert!(matches!(&made, Err(BackendError::Step { step, .. }) if step.contains("uids.json")), "{made:?}");
+        assert_eq!(tenants.join(name).exists(), stays, "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(tenants.join("before/home/f")).unwrap(), "kept");
+    std::fs::remove_file(world.state.path().join("uids.json")).unwrap();
+    let me = world.make("me").await;
+    assert_eq!(world.says(&me, "echo up").await, "up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_only_its_owner_may_execute_serves_all_the_same() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();

@@ -66,8 +66,16 @@ impl Inner {
     /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. Until the
     /// record says that it is ready, the tenant does not exist.
     fn make(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
+        let new = folder(home.folder(), 0o700).map_err(step(format!("make {}", home.folder().display())))?;
+        let made = self.fill(home, wanted);
+        if made.is_err() && new {
+            undo(home);
+        }
+        made
+    }
+
+    fn fill(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
         let naming = || step(format!("make {}", home.folder().display()));
-        folder(home.folder(), 0o700).map_err(naming())?;
         let kept = home.remembered()?;
         let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
             (UidMap::Single, _) => None,
@@ -171,9 +179,24 @@ fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
     Ok(())
 }
 
-fn folder(path: &Path, mode: u32) -> io::Result<()> {
+/// Takes back a making that failed in a folder of its own, in which nothing ever ran. It asks for no lock and writes no
+/// record, since the fault may be that there is no space for either.
+fn undo(home: &Home) {
+    // Another process may have finished meanwhile what failed here.
+    if !matches!(home.remembered(), Ok(None | Some(Meta { stage: Stage::Making, .. }))) {
+        return;
+    }
+    let undone = pile::destroy(&home.pile()).and_then(|()| removal::remove(home.folder()));
+    if let Err(fault) = undone {
+        tracing::warn!(folder = %home.folder().display(), %fault, "what a failed making left cannot be removed");
+    }
+}
+
+/// Makes a folder unless it is there, and says whether it did.
+fn folder(path: &Path, mode: u32) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(mode).create(path) {
-        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => Err(fault),
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(fault) => Err(fault),
     }
 }
