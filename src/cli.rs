@@ -93,6 +93,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let verbosity = Verbosity::new(line.verbose, line.quiet);
     telemetry::start(verbosity);
+    #[cfg(feature = "mcp-http")]
     if line.quiet {
         say::be_quiet();
     }

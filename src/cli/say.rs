@@ -1,6 +1,7 @@
 //! Where words go: data to stdout, talk to stderr.
 
 use std::io::{self, Write as _};
+#[cfg(feature = "mcp-http")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a line of data, the thing that was asked for.
@@ -10,6 +11,7 @@ pub(super) fn data(text: &str) {
 }
 
 /// Writes a line for the person who watches, unless they asked for silence.
+#[cfg(feature = "mcp-http")]
 pub(super) fn talk(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         insist(text);
@@ -22,6 +24,7 @@ pub(super) fn insist(text: &str) {
 }
 
 /// From here only what went wrong is said. One process has one person to talk to, so this is the process's own.
+#[cfg(feature = "mcp-http")]
 pub(super) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
@@ -33,6 +36,7 @@ pub(super) fn quoted(text: &str) -> String {
     if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
+#[cfg(feature = "mcp-http")]
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 #[cfg(all(test, feature = "mcp-http"))]

@@ -301,7 +301,9 @@ impl There {
         if self.sandbox {
             goes.extend(["its processes".to_owned(), "its files".to_owned()]);
         }
-        goes.push(tokens);
+        if self.sandbox || self.tokens > 0 {
+            goes.push(tokens);
+        }
         if delete_pile && self.pile.is_some() {
             goes.push("its pile, for good".to_owned());
         }

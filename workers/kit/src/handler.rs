@@ -155,6 +155,7 @@ pub(crate) fn unaddressed_error(code: i32, message: &str) -> Value {
 }
 
 /// What is spoken behind an edge, which carries no other revision.
+#[cfg(feature = "http")]
 pub(crate) const CARRIED: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
