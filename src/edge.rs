@@ -127,7 +127,7 @@ pub async fn serve(
 ) -> Result<Drained, ServeError> {
     let owned = Owned::default();
     let (stopping, stopped) = watch::channel(false);
-    let admit = admit::Admit::new(config.exchanges.clone());
+    let admit = admit::Admit::new(&config);
     let path = path(&config, parts, admit.clone(), &owned, &stopped)?;
     let conversation = Conversation::new(&config.connections, path, stopped.clone());
     let hall = listener::Hall::new(&config.connections, conversation, owned.connections.clone(), stopped);

@@ -1,7 +1,7 @@
 //! How much may be under way at once.
 //!
-//! Slots for each tenant and for all, and a budget of bytes for request bodies. What does not fit is refused at once:
-//! nothing queues here. The slot lives in the answer's body, so a stream counts until its last byte; when a legacy
+//! Slots for each tenant and for all, and likewise a budget of bytes for request bodies. What does not fit is refused at
+//! once: nothing queues here. The last part of both is kept for tenants that hold none. The slot lives in the answer's body, so a stream counts until its last byte; when a legacy
 //! client leaves, the rest of the exchange keeps a share of the same permit until the worker is done.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use kit::Tenant;
 use pin_project::pin_project;
 use tower::{Layer, Service};
 
-use crate::edge::{Answer, AnswerBody, Cause, Exchanges, Head, Paced, Rejection, RequestBody, Verb};
+use crate::edge::{Answer, AnswerBody, Cause, Config, Exchanges, Head, Paced, Rejection, RequestBody, Verb};
 use crate::identity::Principal;
 
 /// The fourth stage: it also touches the answer, to put the permit into its body.
@@ -34,22 +34,31 @@ pub(crate) struct Admitted {
 #[derive(Clone)]
 pub(crate) struct Permit(Arc<Held>);
 
-/// Bytes of the budget, given back when dropped.
+/// Bytes of the budget, those of one body, given back when dropped.
 pub(crate) struct Reserved {
     slots: Arc<Slots>,
+    tenant: Tenant,
     bytes: usize,
 }
 
 pub(crate) struct Slots {
     most: Exchanges,
+    whole_body: usize,
     taken: Mutex<Taken>,
 }
 
 #[derive(Default)]
 struct Taken {
     all: usize,
-    // An entry exists only while its tenant holds a slot, so the table is as bounded as the slots are.
-    by_tenant: HashMap<Tenant, usize>,
+    // An entry exists only while its tenant holds something, so the table is as bounded as the slots are.
+    by_tenant: HashMap<Tenant, Own>,
+    bytes: usize,
+}
+
+/// What one tenant holds.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Own {
+    slots: usize,
     bytes: usize,
 }
 
@@ -74,8 +83,9 @@ struct Permitted {
 }
 
 impl Admit {
-    pub(crate) fn new(most: Exchanges) -> Self {
-        Self(Arc::new(Slots { most, taken: Mutex::default() }))
+    pub(crate) fn new(config: &Config) -> Self {
+        let whole_body = config.requests.most_body_bytes;
+        Self(Arc::new(Slots { most: config.exchanges.clone(), whole_body, taken: Mutex::default() }))
     }
 
     fn check(slots: &Arc<Slots>, request: Paced) -> Result<Admitted, Rejection> {
@@ -92,28 +102,43 @@ impl Admit {
 impl Slots {
     fn take(self: &Arc<Self>, tenant: &Tenant) -> Result<Permit, Cause> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.by_tenant.get(tenant).copied().unwrap_or(0);
-        if own >= self.most.most_per_tenant {
+        let own = taken.own(tenant);
+        if own.slots >= self.most.most_per_tenant {
             return Err(Cause::TenantBusy { most: self.most.most_per_tenant });
         }
-        if taken.all >= self.most.most {
+        let most = if own.slots == 0 { self.most.most } else { self.most.common_slots() };
+        if taken.all >= most {
             return Err(Cause::EdgeBusy);
         }
         taken.all += 1;
-        taken.by_tenant.insert(tenant.clone(), own + 1);
+        taken.keep(tenant, Own { slots: own.slots + 1, ..own });
         Ok(Permit(Arc::new(Held { slots: Arc::clone(self), tenant: tenant.clone() })))
+    }
+}
+
+impl Taken {
+    fn own(&self, tenant: &Tenant) -> Own {
+        self.by_tenant.get(tenant).copied().unwrap_or_default()
+    }
+
+    fn keep(&mut self, tenant: &Tenant, own: Own) {
+        if own == Own::default() {
+            self.by_tenant.remove(tenant);
+        } else {
+            self.by_tenant.insert(tenant.clone(), own);
+        }
     }
 }
 
 impl Permit {
     /// An empty share of the byte budget.
     pub(in crate::edge) fn reserve_nothing(&self) -> Reserved {
-        Reserved { slots: Arc::clone(&self.0.slots), bytes: 0 }
+        Reserved { slots: Arc::clone(&self.0.slots), tenant: self.0.tenant.clone(), bytes: 0 }
     }
 
     #[cfg(test)]
     pub(crate) fn for_test() -> Self {
-        let slots = Arc::new(Slots { most: Exchanges::default(), taken: Mutex::default() });
+        let Admit(slots) = Admit::new(&Config::default());
         slots.take(&Tenant::parse("alice").expect("a tenant")).expect("a free slot")
     }
 }
@@ -122,11 +147,22 @@ impl Reserved {
     /// Takes `more` bytes of the budget on top of what is held.
     pub(in crate::edge) fn grow(&mut self, more: usize) -> Result<(), Cause> {
         let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let (limits, whole_body) = (&self.slots.most, self.slots.whole_body);
+        let own = taken.own(&self.tenant);
+        let bytes = own.bytes.saturating_add(more);
+        let share = limits.most_body_bytes_per_tenant(whole_body);
+        if bytes > share {
+            return Err(Cause::TenantFull { most: share });
+        }
+        // A body that comes in pieces stays its tenant's only one, and is not cut off where the kept part begins.
+        let only = own.bytes == self.bytes;
+        let most = if only { limits.most_body_bytes } else { limits.common_body_bytes(whole_body) };
         let wanted = taken.bytes.saturating_add(more);
-        if wanted > self.slots.most.most_body_bytes {
+        if wanted > most {
             return Err(Cause::EdgeBusy);
         }
         taken.bytes = wanted;
+        taken.keep(&self.tenant, Own { bytes, ..own });
         self.bytes += more;
         Ok(())
     }
@@ -134,20 +170,19 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner).bytes -= self.bytes;
+        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = taken.own(&self.tenant);
+        taken.bytes -= self.bytes;
+        taken.keep(&self.tenant, Own { bytes: own.bytes - self.bytes, ..own });
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = taken.own(&self.tenant);
         taken.all -= 1;
-        if let Some(own) = taken.by_tenant.get_mut(&self.tenant) {
-            *own -= 1;
-            if *own == 0 {
-                taken.by_tenant.remove(&self.tenant);
-            }
-        }
+        taken.keep(&self.tenant, Own { slots: own.slots - 1, ..own });
     }
 }
 
@@ -220,61 +255,4 @@ impl Body for Permitted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Admit, Admitted};
-    use crate::edge::{Cause, Exchanges, Paced};
-    use crate::identity::{Catalogue, Principal};
-
-    fn check(admit: &Admit, tenant: &str) -> Result<Admitted, Cause> {
-        let request = http::Request::post("/mcp").body("").expect("a request");
-        let paced = Paced::for_test(request, Principal::for_test(tenant, Catalogue::Sandbox));
-        Admit::check(&admit.0, paced).map_err(|rejection| rejection.cause)
-    }
-
-    fn limits(most: usize, most_per_tenant: usize) -> Admit {
-        Admit::new(Exchanges { most, most_per_tenant, most_body_bytes: 10 })
-    }
-
-    #[test]
-    fn a_tenant_gets_its_slots_and_not_one_more() {
-        let admit = limits(10, 2);
-        let held = [check(&admit, "alice"), check(&admit, "alice")];
-        assert!(held.iter().all(Result::is_ok));
-        assert_eq!(check(&admit, "alice").err(), Some(Cause::TenantBusy { most: 2 }));
-        assert!(check(&admit, "bob").is_ok());
-        drop(held);
-        assert!(check(&admit, "alice").is_ok());
-        assert_eq!(admit.under_way(), 0);
-    }
-
-    #[test]
-    fn all_tenants_together_get_the_global_slots() {
-        let admit = limits(2, 2);
-        let _held = [check(&admit, "alice"), check(&admit, "bob")];
-        assert_eq!(check(&admit, "carol").err(), Some(Cause::EdgeBusy));
-    }
-
-    #[test]
-    fn a_permit_is_given_back_once_its_last_holder_ends() {
-        let admit = limits(1, 1);
-        let permit = check(&admit, "alice").map(|admitted| admitted.permit).expect("a slot");
-        let share = permit.clone();
-        drop(permit);
-        assert!(check(&admit, "alice").is_err());
-        drop(share);
-        assert!(check(&admit, "alice").is_ok());
-    }
-
-    #[test]
-    fn the_byte_budget_is_shared_and_given_back() {
-        let admit = limits(9, 9);
-        let (a, b) = (check(&admit, "alice").expect("a slot"), check(&admit, "bob").expect("a slot"));
-        let mut first = a.permit.reserve_nothing();
-        let mut second = b.permit.reserve_nothing();
-        assert_eq!(first.grow(9), Ok(()));
-        assert_eq!(second.grow(1), Ok(()));
-        assert_eq!(second.grow(1), Err(Cause::EdgeBusy));
-        drop(first);
-        assert_eq!(second.grow(9), Ok(()));
-    }
-}
+mod tests;

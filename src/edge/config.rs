@@ -81,7 +81,8 @@ pub struct Exchanges {
     pub most: usize,
     /// At most a quarter of all, so that no tenant alone keeps the others out.
     pub most_per_tenant: usize,
-    /// Request bodies held at once, over all tenants.
+    /// Request bodies held at once, over all tenants. A declared length counts from the head on, and costs its sender
+    /// nothing; so one tenant gets a part of this, and another part is kept for those that hold none.
     pub most_body_bytes: usize,
 }
 
@@ -177,6 +178,24 @@ impl Default for Exchanges {
     }
 }
 
+impl Exchanges {
+    /// Slots for whoever holds some already. The rest is kept for first ones, so that a few tenants together do not
+    /// keep out another that has asked for nothing yet.
+    pub(crate) fn common_slots(&self) -> usize {
+        self.most - self.most / PARTS
+    }
+
+    /// Bytes of one tenant's bodies, so that no tenant alone keeps the others out; a whole body always fits.
+    pub(crate) fn most_body_bytes_per_tenant(&self, whole_body: usize) -> usize {
+        (self.most_body_bytes / PARTS).max(whole_body)
+    }
+
+    /// Bytes for whoever holds some already. The rest is kept for a tenant's only body, and takes at least one whole.
+    pub(crate) fn common_body_bytes(&self, whole_body: usize) -> usize {
+        self.most_body_bytes.saturating_sub((self.most_body_bytes / PARTS).max(whole_body))
+    }
+}
+
 impl Default for Sessions {
     fn default() -> Self {
         Self {
@@ -211,3 +230,7 @@ impl Default for Stop {
         Self { drain: Duration::from_secs(30) }
     }
 }
+
+/// One tenant's share of the byte budget is one such part of the whole, and so is what is kept for first comers: of
+/// the default 256 MiB these are eight whole bodies each, and three tenants fit between before the last part is touched.
+const PARTS: usize = 4;

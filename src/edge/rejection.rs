@@ -54,6 +54,7 @@ pub(crate) enum Cause {
     BodyBroken,
     // How much of it.
     TenantBusy { most: usize },
+    TenantFull { most: usize },
     EdgeBusy,
     // What it says.
     Unparsable,
@@ -168,9 +169,10 @@ impl Cause {
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownMethod | Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoCredential | Self::BadCredential => StatusCode::UNAUTHORIZED,
-            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::TenantBusy { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::TooManyFailures { .. }
+            | Self::TooManyRequests { .. }
+            | Self::TenantBusy { .. }
+            | Self::TenantFull { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NoSuchPath | Self::MethodRemoved { .. } | Self::UnknownSession => StatusCode::NOT_FOUND,
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
@@ -221,6 +223,7 @@ impl Cause {
             | Self::BodyTooSlow
             | Self::BodyBroken
             | Self::TenantBusy { .. }
+            | Self::TenantFull { .. }
             | Self::EdgeBusy
             | Self::SessionNotEnded
             | Self::NoWorker
@@ -264,6 +267,7 @@ impl Cause {
             | Self::BodyTooSlow
             | Self::BodyBroken
             | Self::TenantBusy { .. }
+            | Self::TenantFull { .. }
             | Self::Unparsable
             | Self::BadShape(_)
             | Self::Repeated { .. }
@@ -303,7 +307,7 @@ impl Cause {
             return Some(again.as_secs().saturating_add(1));
         }
         // Not for what only an operator can change.
-        let passes = matches!(self, Self::TenantBusy { .. } | Self::EdgeBusy | Self::NotSent)
+        let passes = matches!(self, Self::TenantBusy { .. } | Self::TenantFull { .. } | Self::EdgeBusy | Self::NotSent)
             || *self == Self::WorkerError(StatusCode::SERVICE_UNAVAILABLE);
         passes.then_some(RETRY_SECONDS)
     }

@@ -8,6 +8,7 @@ mod clocks;
 mod encrypted;
 mod exchange;
 mod frames;
+mod half_sent;
 mod multiplexed;
 mod refusals;
 mod revisions;

@@ -62,6 +62,10 @@ pub(super) fn of(cause: &Cause) -> String {
             "{most} exchanges of this tenant are under way, which is the limit. Nothing was done. \
              Next: wait for one to end, then send it again."
         ),
+        Cause::TenantFull { most } => format!(
+            "The request bodies of this tenant would take more than {most} bytes, which is the limit. Nothing was done. \
+             Next: wait for one of its exchanges to end, then send it again."
+        ),
         Cause::EdgeBusy => "The server is at its limit. Nothing was done. Next: send it again in a few seconds.".into(),
         Cause::Unparsable => "The body is not JSON. Nothing was done. Next: send one JSON-RPC message.".into(),
         Cause::BadShape(problem) => {

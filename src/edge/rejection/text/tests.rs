@@ -31,6 +31,7 @@ fn causes() -> Vec<Cause> {
         Cause::BodyTooSlow,
         Cause::BodyBroken,
         Cause::TenantBusy { most: 1 },
+        Cause::TenantFull { most: 1 },
         Cause::EdgeBusy,
         Cause::Unparsable,
         Cause::BadShape("it is no object"),
@@ -80,6 +81,7 @@ fn the_wait_in_the_text_is_the_wait_in_the_header() {
             Cause::TooManyFailures { .. }
                 | Cause::TooManyRequests { .. }
                 | Cause::TenantBusy { .. }
+                | Cause::TenantFull { .. }
                 | Cause::EdgeBusy
                 | Cause::NotSent
                 | Cause::WorkerError(StatusCode::SERVICE_UNAVAILABLE)

@@ -1,0 +1,129 @@
+use super::{Admit, Admitted};
+use crate::edge::{Cause, Config, Exchanges, Paced, Reserved};
+use crate::identity::{Catalogue, Principal};
+
+fn check(admit: &Admit, tenant: &str) -> Result<Admitted, Cause> {
+    let request = http::Request::post("/mcp").body("").expect("a request");
+    let paced = Paced::for_test(request, Principal::for_test(tenant, Catalogue::Sandbox));
+    Admit::check(&admit.0, paced).map_err(|rejection| rejection.cause)
+}
+
+fn limits(most: usize, most_per_tenant: usize) -> Admit {
+    admit(Exchanges { most, most_per_tenant, ..Exchanges::default() }, 10)
+}
+
+#[test]
+fn a_tenant_gets_its_slots_and_not_one_more() {
+    let admit = limits(10, 2);
+    let held = [check(&admit, "alice"), check(&admit, "alice")];
+    assert!(held.iter().all(Result::is_ok));
+    assert_eq!(check(&admit, "alice").err(), Some(Cause::TenantBusy { most: 2 }));
+    assert!(check(&admit, "bob").is_ok());
+    drop(held);
+    assert!(check(&admit, "alice").is_ok());
+    assert_eq!(admit.under_way(), 0);
+}
+
+#[test]
+fn all_tenants_together_get_the_global_slots() {
+    let admit = limits(2, 2);
+    let _held = [check(&admit, "alice"), check(&admit, "bob")];
+    assert_eq!(check(&admit, "carol").err(), Some(Cause::EdgeBusy));
+}
+
+#[test]
+fn a_permit_is_given_back_once_its_last_holder_ends() {
+    let admit = limits(1, 1);
+    let permit = check(&admit, "alice").map(|admitted| admitted.permit).expect("a slot");
+    let share = permit.clone();
+    drop(permit);
+    assert!(check(&admit, "alice").is_err());
+    drop(share);
+    assert!(check(&admit, "alice").is_ok());
+}
+
+#[test]
+fn the_last_quarter_of_the_slots_is_for_tenants_that_hold_none() {
+    let admit = limits(8, 6);
+    let _held: Vec<_> = (0..5).map(|_| check(&admit, "alice").expect("a slot")).collect();
+    let _bob = check(&admit, "bob").expect("the last of the common slots");
+    assert_eq!(check(&admit, "bob").err(), Some(Cause::EdgeBusy));
+    assert_eq!(check(&admit, "alice").err(), Some(Cause::EdgeBusy));
+    let _newcomers = [check(&admit, "carol").expect("a slot"), check(&admit, "dave").expect("a slot")];
+    assert_eq!(check(&admit, "erin").err(), Some(Cause::EdgeBusy));
+}
+
+#[test]
+fn a_tenants_bodies_get_a_quarter_of_the_bytes_and_not_one_more() {
+    let admit = bytes(100, 10);
+    let (mut first, mut second) = (body(&admit, "alice"), body(&admit, "alice"));
+    assert_eq!(first.grow(10), Ok(()));
+    assert_eq!(second.grow(15), Ok(()));
+    assert_eq!(second.grow(1), Err(Cause::TenantFull { most: 25 }));
+    assert_eq!(body(&admit, "bob").grow(25), Ok(()));
+    drop(first);
+    assert_eq!(second.grow(10), Ok(()));
+}
+
+#[test]
+fn a_whole_body_fits_into_a_share_however_small_the_budget() {
+    let admit = bytes(20, 10);
+    let (mut first, mut second) = (body(&admit, "alice"), body(&admit, "alice"));
+    assert_eq!(first.grow(10), Ok(()));
+    assert_eq!(second.grow(1), Err(Cause::TenantFull { most: 10 }));
+    assert_eq!(body(&admit, "bob").grow(10), Ok(()));
+}
+
+#[test]
+fn the_last_quarter_of_the_bytes_is_for_tenants_that_hold_none() {
+    let admit = bytes(100, 10);
+    let _held = [full(&admit, "alice", 25), full(&admit, "bob", 25), full(&admit, "carol", 14)];
+    let (mut second, mut third) = (body(&admit, "carol"), body(&admit, "carol"));
+    assert_eq!(second.grow(11), Ok(()));
+    let mut dave = full(&admit, "dave", 10);
+    assert_eq!(third.grow(0), Err(Cause::EdgeBusy));
+    assert_eq!(body(&admit, "dave").grow(1), Err(Cause::EdgeBusy));
+    // In pieces, and still the only one.
+    assert_eq!(dave.grow(5), Ok(()));
+    let mut erin = full(&admit, "erin", 10);
+    assert_eq!(erin.grow(1), Err(Cause::EdgeBusy));
+}
+
+#[test]
+fn a_second_body_goes_up_to_the_kept_quarter_and_not_one_byte_into_it() {
+    let admit = bytes(100, 10);
+    let _held = [full(&admit, "alice", 25), full(&admit, "bob", 25), full(&admit, "carol", 20)];
+    let _first = full(&admit, "dave", 1);
+    let mut second = body(&admit, "dave");
+    assert_eq!(second.grow(5), Err(Cause::EdgeBusy));
+    assert_eq!(second.grow(4), Ok(()));
+}
+
+#[test]
+fn nothing_is_remembered_of_a_tenant_that_holds_nothing() {
+    let admit = bytes(100, 10);
+    let held = [full(&admit, "alice", 10), full(&admit, "bob", 0)];
+    drop(held);
+    let taken = admit.0.taken.lock().expect("no test has panicked with it");
+    assert_eq!((taken.all, taken.bytes, taken.by_tenant.len()), (0, 0, 0));
+}
+
+fn admit(exchanges: Exchanges, whole_body: usize) -> Admit {
+    let mut config = Config { exchanges, ..Config::default() };
+    config.requests.most_body_bytes = whole_body;
+    Admit::new(&config)
+}
+
+fn bytes(most_body_bytes: usize, whole_body: usize) -> Admit {
+    admit(Exchanges { most_body_bytes, ..Exchanges::default() }, whole_body)
+}
+
+fn body(admit: &Admit, tenant: &str) -> Reserved {
+    check(admit, tenant).expect("a slot").permit.reserve_nothing()
+}
+
+fn full(admit: &Admit, tenant: &str, bytes: usize) -> Reserved {
+    let mut body = body(admit, tenant);
+    body.grow(bytes).expect("room for it");
+    body
+}
