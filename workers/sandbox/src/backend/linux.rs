@@ -112,11 +112,13 @@ impl Inner {
         Ok(inner)
     }
 
-    /// Ends what a killed predecessor may have left of tenants that nobody holds now.
+    /// Ends what a killed predecessor may have left of tenants that nobody holds now. Their groups are asked and not
+    /// their records, since a tenant that was being made or removed at that moment may have none.
     fn sweep(&self) {
-        for tenant in self.layout.tenants().unwrap_or_default() {
+        for tenant in self.cgroups.tenants() {
             let swept = self.layout.tenant(&tenant).and_then(|home| {
-                let lock = home.hold()?;
+                // In a folder that is not there nobody can live.
+                let lock = home.folder().exists().then(|| home.hold()).transpose()?;
                 let swept = self.cgroups.sweep(&tenant, self.config.limits.kill_deadline);
                 drop(lock);
                 swept.map_err(step(format!("clear the cgroups of {tenant}")))

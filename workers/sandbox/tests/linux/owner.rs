@@ -38,7 +38,27 @@ async fn no_process_outlives_a_service_that_is_killed_and_its_files_do() {
     assert!(groups.is_empty(), "nothing of the killed one's is left: {groups:?}");
 }
 
-/// Not a test of its own: the process that the one above kills.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_service_removes_the_groups_of_tenants_that_are_no_more() {
+    let Some(world) = world("leftover groups") else { return };
+    let (me, half) = (world.make("me").await, "half");
+    world.says(&me, "true").await;
+    std::fs::create_dir(world.state.path().join("tenants").join(half)).unwrap();
+    let groups = host::groups(world.state.path());
+    let left = |name: &str| groups.iter().filter(|group| group.join(format!("t-{name}")).exists()).count();
+    for group in &groups {
+        for name in ["gone", half] {
+            std::fs::create_dir(group.join(format!("t-{name}"))).unwrap();
+        }
+    }
+    let next = LinuxBackend::open(config(world.state.path())).unwrap();
+    assert_eq!((left("gone"), left(half), left("me")), (0, 0, groups.len()), "{groups:?}");
+    next.shutdown().await.unwrap();
+    world.backend.shutdown().await.unwrap();
+    assert!(host::groups(world.state.path()).is_empty());
+}
+
+/// Not a test of its own: the process that `no_process_outlives…` kills.
 #[tokio::test(flavor = "multi_thread")]
 async fn stands_in_for_a_service() {
     let Some(state) = std::env::var_os(STATE) else { return };

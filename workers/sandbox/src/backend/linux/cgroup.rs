@@ -3,6 +3,7 @@
 //! The second version, alone or beside the first, is used for killing and for proof; its controllers or the first
 //! version's for limits. Whatever is not writable is simply not used, and said so in the backend's assurances.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -107,6 +108,13 @@ impl Cgroups {
             controllers: self.controllers,
             owner: None,
         }
+    }
+
+    /// The tenants that have groups, of whatever service of this state made them.
+    pub(super) fn tenants(&self) -> BTreeSet<Tenant> {
+        let folders = [&self.unified, &self.memory, &self.pids].into_iter().flatten();
+        let entries = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        entries.filter_map(|entry| Tenant::parse(entry.file_name().to_str()?.strip_prefix(TENANT)?).ok()).collect()
     }
 
     /// Ends what is left of a tenant that nobody holds.
