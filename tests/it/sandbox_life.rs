@@ -108,7 +108,10 @@ fn killing_the_supervisor_ends_every_command_within_two_seconds() {
             let left = Duration::from_secs(2).saturating_sub(kit::clock::now().saturating_duration_since(began));
             assert!(member.gone_within(left), "process {} is left", member.id);
         }
-        assert!(waiting.join().expect("no panic").is_err(), "the call in the air broke off");
+        // Edge and worker end by themselves and in either order, so the edge may still have the time to say what it saw.
+        if let Ok(answer) = waiting.join().expect("no panic") {
+            assert!(answer.status == 502 && answer.body.contains("not repeated"), "{answer:?}");
+        }
     });
     let mut again = Service::serve(&state, &[]);
     again.ready();
