@@ -8,7 +8,7 @@
 //! own map lists them; `identity` says who is calling, and `worker` where the call goes. Nothing in `edge` opens a file or
 //! reads a flag.
 //!
-//! The sandbox worker is the other: the package `sandbox` with `kit` below it. [`cli`] also serves it over standard input
+//! The sandbox worker is the other: the package `sandbox` with `kit` below it, opened by [`sandboxes`]. [`cli`] also serves it over standard input
 //! and output, with none of the above in between. An operator's words reach a running service through `admin`.
 //!
 //! The rest is small: [`state`] is the directory that outlives a process, [`telemetry`] the log, [`signal`] how a person
@@ -33,6 +33,7 @@ pub mod worker;
 #[cfg(feature = "mcp-http")]
 pub mod admin;
 
+pub mod sandboxes;
 pub mod signal;
 pub mod state;
 pub mod telemetry;

@@ -1,18 +1,9 @@
 //! What an operator asks, done with the sandboxes of this process.
 
-use std::path::{Path, PathBuf};
-
 use sandbox::Sandbox;
 use sandbox::backend::{BackendError, Pile, PileState};
 
 use crate::admin::operator::{self, Answer, PileKept, PileWish, Refusal, Request};
-
-/// The sandbox worker's configuration in a folder of its own.
-#[must_use]
-pub fn config(folder: &Path) -> sandbox::Config {
-    // By this name a process finds the very file it runs from, also after an upgrade on disk.
-    sandbox::Config::new(folder.to_owned(), PathBuf::from("/proc/self/exe"), vec!["__sandbox-init".to_owned()])
-}
 
 /// Does one thing.
 pub async fn operate(sandbox: &Sandbox, request: Request) -> Answer {
@@ -59,6 +50,9 @@ fn why(fault: &BackendError) -> Refusal {
         BackendError::NoIsolation(_) => Refusal::NoIsolation,
         BackendError::ShuttingDown => Refusal::NoWorker,
         BackendError::Held { .. }
+        | BackendError::Disabled(_)
+        | BackendError::NoRoom { .. }
+        | BackendError::SelfTest(_)
         | BackendError::NoDirectory(_)
         | BackendError::Step { .. }
         | BackendError::SandboxEnded(_)

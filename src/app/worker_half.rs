@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::operate;
 use super::words::{BeginWorker, FromWorker, ToWorker};
+use crate::sandboxes;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
@@ -59,7 +60,7 @@ async fn serve(
     receiver: Receiver,
     say: mpsc::Sender<FromWorker>,
 ) -> ExitCode {
-    let opened = match Sandbox::open(operate::config(&begin.state)).await {
+    let opened = match sandboxes::open(&begin.state).await {
         Ok(sandbox) => match sandbox.list().await {
             Ok(tenants) => Ok((sandbox, tenants.len())),
             Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),

@@ -5,6 +5,7 @@ use sandbox::{OpenError, Sandbox};
 use super::failure::{Code, Failure};
 use crate::admin::operator::{self, Answer, AskError, Refusal, Request};
 use crate::app::operate;
+use crate::sandboxes;
 use crate::state::{Lock, StateDir, StateError};
 
 /// An open way.
@@ -49,10 +50,11 @@ impl Door {
 
 /// Opens the sandboxes of a state in this process.
 pub(super) async fn own(state: &StateDir) -> Result<Sandbox, Failure> {
-    Sandbox::open(operate::config(&state.sandbox())).await.map_err(|fault| match fault {
+    sandboxes::open(&state.sandbox()).await.map_err(|fault| match fault {
         OpenError::NoIsolation(why) => {
             Failure::new(anyhow::Error::new(why).context("this host cannot isolate")).code(Code::Configuration)
         }
+        OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
         OpenError::Backend(_) => Failure::new(fault),
     })
 }

@@ -2,11 +2,12 @@
 
 use clap::Args;
 use kit::Tenant;
-use sandbox::backend::{BackendError, Pile};
-use sandbox::{OpenError, Sandbox, ServeError};
+use sandbox::backend::Pile;
+use sandbox::{OpenError, ServeError};
 
 use super::failure::{Code, Failure};
 use super::place::Place;
+use crate::sandboxes;
 use crate::signal::StopSignals;
 
 #[derive(Debug, Args)]
@@ -32,11 +33,11 @@ impl Mcp {
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
         let state = self.place.open()?;
-        let config = sandbox::Config::new(state.sandbox(), "/proc/self/exe".into(), vec!["__sandbox-init".to_owned()]);
-        let sandbox = Sandbox::open(config).await.map_err(|fault| match &fault {
+        let sandbox = sandboxes::open(&state.sandbox()).await.map_err(|fault| match &fault {
             OpenError::NoIsolation(_) => {
                 Failure::new(anyhow::Error::new(fault).context("this host cannot isolate")).code(Code::Configuration)
             }
+            OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
             OpenError::Backend(_) => Failure::new(fault),
         })?;
         let made = sandbox.create(&self.tenant, Pile::IfEnforceable).await;
@@ -47,16 +48,9 @@ impl Mcp {
             }),
             Err(fault) => Err(Failure::new(fault)),
         };
-        let ended = sandbox.shutdown().await.map_err(|fault| match &fault {
-            BackendError::ControlLost(_) => Failure::new(fault).code(Code::ControlLost),
-            BackendError::NotProvisioned(_)
-            | BackendError::Held { .. }
-            | BackendError::NoDirectory(_)
-            | BackendError::NotEnforceable(_)
-            | BackendError::NoIsolation(_)
-            | BackendError::Step { .. }
-            | BackendError::SandboxEnded(_)
-            | BackendError::ShuttingDown => Failure::new(fault),
+        let ended = sandbox.shutdown().await.map_err(|fault| {
+            let code = if fault.control_lost().is_some() { Code::ControlLost } else { Code::Failed };
+            Failure::new(fault).code(code)
         });
         served.and(ended)
     }

@@ -84,16 +84,9 @@ impl Half {
         tasks.abort();
         let ended = sandbox.shutdown().await;
         served.map_err(lost)?;
-        ended.map_err(|fault| match fault {
-            sandbox::backend::BackendError::ControlLost(fault) => lost(ServeError::ControlLost(fault)),
-            fault @ (sandbox::backend::BackendError::NotProvisioned(_)
-            | sandbox::backend::BackendError::Held { .. }
-            | sandbox::backend::BackendError::NoDirectory(_)
-            | sandbox::backend::BackendError::NotEnforceable(_)
-            | sandbox::backend::BackendError::NoIsolation(_)
-            | sandbox::backend::BackendError::Step { .. }
-            | sandbox::backend::BackendError::SandboxEnded(_)
-            | sandbox::backend::BackendError::ShuttingDown) => Failure::new(fault),
+        ended.map_err(|fault| match fault.control_lost() {
+            Some(control) => lost(ServeError::ControlLost(control.clone())),
+            None => Failure::new(fault),
         })
     }
 }

@@ -16,6 +16,8 @@ use std::time::Duration;
 use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::settings::{Profile, Size, TenantSettings};
+
 /// A future that a backend hands out; boxed, since backends are chosen at run time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -42,6 +44,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Every tenant that is provisioned here, sorted.
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>>;
+
+    /// What is remembered of a tenant that has a sandbox.
+    fn record<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Record, BackendError>>;
+
+    /// Changes what is remembered of a tenant that has a sandbox.
+    fn change<'a>(&'a self, tenant: &'a Tenant, change: Change) -> Pending<'a, Result<Record, BackendError>>;
 
     /// Starts the tenant's sandbox if it is not running. Never makes one.
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>>;
@@ -75,10 +83,36 @@ pub trait Backend: Send + Sync + 'static {
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>>;
 }
 
-/// What the operator chose for a tenant's storage.
+/// What the operator chose for a new tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provision {
     pub pile: Pile,
+    /// What was decided for this tenant; it stays as it was where the sandbox is there already.
+    pub settings: TenantSettings,
+}
+
+impl From<Pile> for Provision {
+    fn from(pile: Pile) -> Self {
+        Self { pile, settings: TenantSettings::default() }
+    }
+}
+
+/// What is remembered of a tenant that has a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub settings: TenantSettings,
+    /// Whether nobody but the operator may use it for now.
+    pub disabled: bool,
+    pub pile: PileState,
+    /// What the settings lead to on this host.
+    pub profile: Profile,
+}
+
+/// A change of what is remembered. It holds from the sandbox's next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Settings(TenantSettings),
+    Disabled(bool),
 }
 
 /// Whether the tenant has an append-only file at `/pile/self.pile`.
@@ -287,8 +321,22 @@ pub enum BackendError {
     SandboxEnded(Tenant),
     #[error(transparent)]
     ControlLost(#[from] ControlLost),
+    #[error("the sandbox of {0} is disabled by the operator")]
+    Disabled(Tenant),
+    #[error("{wanted} cannot be promised: {free} are free and not promised to other tenants")]
+    NoRoom { wanted: Size, free: Size },
+    #[error("the self-test from inside failed: {0}")]
+    SelfTest(String),
     #[error("the service is stopping")]
     ShuttingDown,
+}
+
+impl BackendError {
+    /// The loss of control that this is, if it is one: then the process has to end with code 11.
+    #[must_use]
+    pub fn control_lost(&self) -> Option<&ControlLost> {
+        if let Self::ControlLost(lost) = self { Some(lost) } else { None }
+    }
 }
 
 /// Which setting of the host stands in the way of isolation, and how to change it.
@@ -333,28 +381,13 @@ pub struct Config {
     pub program: PathBuf,
     /// Arguments that make [`Config::program`] become a tenant's first process.
     pub init_arguments: Vec<String>,
-    pub limits: Limits,
-}
-
-/// What one tenant may use. The numbers are the original's jail rules where it had one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    pub memory: u64,
-    pub processes: u64,
-    pub open_files: u64,
-    pub file_size: u64,
     /// How long a kill may take before it escalates.
     pub kill_deadline: Duration,
+    /// What every tenant gets that has no wish of its own.
+    pub common: TenantSettings,
+    /// The file that new piles begin as a copy of.
+    pub bootstrap_pile: Option<PathBuf>,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: 2 << 30,
-            processes: 512,
-            open_files: 8192,
-            file_size: 10 << 30,
-            kill_deadline: Duration::from_secs(5),
-        }
-    }
-}
+/// Long enough for a fork bomb on a busy host.
+pub const KILL_DEADLINE: Duration = Duration::from_secs(5);

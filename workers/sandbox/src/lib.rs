@@ -8,6 +8,7 @@ pub mod backend;
 mod jobs;
 mod provider;
 mod random;
+pub mod settings;
 mod sys;
 mod tools;
 
@@ -20,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
 use provider::{Names, Provider};
+use settings::{Clocks, Settings, SettingsError};
 use tools::{Audience, Tools};
 
 pub use jobs::output::Room;
@@ -30,16 +32,30 @@ pub use jobs::table::Limits as JobLimits;
 pub struct Config {
     pub backend: backend::Config,
     pub jobs: JobLimits,
+    pub clocks: Clocks,
 }
 
 impl Config {
-    /// The defaults, in the worker's own folder `state`.
+    /// What `settings` lead to, in the worker's own folder `state`.
     ///
     /// `program` with `init_arguments` becomes a tenant's first process, by calling [`init_main`].
     #[must_use]
-    pub fn new(state: PathBuf, program: PathBuf, init_arguments: Vec<String>) -> Self {
-        let limits = backend::Limits::default();
-        Self { backend: backend::Config { state, program, init_arguments, limits }, jobs: JobLimits::default() }
+    pub fn new(state: PathBuf, program: PathBuf, init_arguments: Vec<String>, settings: Settings) -> Self {
+        let clocks = settings.clocks();
+        let jobs = JobLimits::from(&settings.jobs);
+        let Settings { tenants: common, bootstrap_pile, .. } = settings;
+        let kill_deadline = backend::KILL_DEADLINE;
+        let backend = backend::Config { state, program, init_arguments, kill_deadline, common, bootstrap_pile };
+        Self { backend, jobs, clocks }
+    }
+
+    /// The same, with the `settings.json` of that folder.
+    ///
+    /// # Errors
+    /// When the file says something that it cannot say.
+    pub fn load(state: PathBuf, program: PathBuf, init_arguments: Vec<String>) -> Result<Self, SettingsError> {
+        let settings = Settings::load(&state)?;
+        Ok(Self::new(state, program, init_arguments, settings))
     }
 }
 
@@ -68,6 +84,8 @@ pub enum OpenError {
     /// This host cannot isolate tenants; the sandbox catalogue is refused, and nothing else need be.
     #[error(transparent)]
     NoIsolation(#[from] NoIsolation),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     #[error("start the sandbox worker")]
     Backend(#[source] BackendError),
 }

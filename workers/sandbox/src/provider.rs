@@ -91,7 +91,7 @@ impl Provider {
     /// Makes a tenant's sandbox, or completes it.
     pub(crate) async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
-        self.in_turn(tenant, async move { this.0.backend.provision(&owner, &Provision { pile }).await }).await
+        self.in_turn(tenant, async move { this.0.backend.provision(&owner, &Provision::from(pile)).await }).await
     }
 
     /// Ends a tenant's jobs and handles, then removes its sandbox.

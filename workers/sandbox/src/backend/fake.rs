@@ -9,9 +9,9 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::watch;
 
 use super::{
-    AppendOnly, Assurances, Backend, BackendError, Command, CommandSpec, ControlLost, DiskQuota, Exit, FileError,
-    Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Started, UidMap,
-    Written,
+    AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, DiskQuota, Exit,
+    FileError, Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Record,
+    Started, UidMap, Written,
 };
 
 /// A backend that expects exactly the calls it was told of, in their order.
@@ -154,6 +154,16 @@ impl Backend for Fake {
 
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {
         Box::pin(async move { Err(self.refuse("tenants".to_owned())) })
+    }
+
+    fn record<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Record, BackendError>> {
+        let fault = self.refuse(format!("record {tenant}"));
+        Box::pin(async move { Err(fault) })
+    }
+
+    fn change<'a>(&'a self, tenant: &'a Tenant, change: Change) -> Pending<'a, Result<Record, BackendError>> {
+        let fault = self.refuse(format!("change {tenant}: {change:?}"));
+        Box::pin(async move { Err(fault) })
     }
 
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {

@@ -35,14 +35,15 @@ use kit::{Tenant, tasks::Tasks};
 
 use self::cgroup::Cgroups;
 use self::launch::Program;
-use self::layout::{Layout, step};
+use self::layout::{Layout, Meta, step};
 use self::live::Live;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
-    Assurances, Backend, BackendError, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending, Provision,
-    Provisioned, Started, UidMap, Written,
+    Assurances, Backend, BackendError, Change, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending,
+    Provision, Provisioned, Record, Started, UidMap, Written,
 };
+use crate::settings::Profile;
 
 pub use self::init::init_main;
 pub(crate) use self::layout::is_known;
@@ -119,7 +120,7 @@ impl Inner {
             let swept = self.layout.tenant(&tenant).and_then(|home| {
                 // In a folder that is not there nobody can live.
                 let lock = home.folder().exists().then(|| home.hold()).transpose()?;
-                let swept = self.cgroups.sweep(&tenant, self.config.limits.kill_deadline);
+                let swept = self.cgroups.sweep(&tenant, self.config.kill_deadline);
                 drop(lock);
                 swept.map_err(step(format!("clear the cgroups of {tenant}")))
             });
@@ -130,8 +131,8 @@ impl Inner {
         }
     }
 
-    fn setup(&self, host_name: &str, pile: bool) -> Setup {
-        let limits = &self.config.limits;
+    fn setup(&self, host_name: &str, pile: bool, profile: &Profile) -> Setup {
+        let limits = &profile.limits;
         Setup {
             host_name: host_name.to_owned(),
             binds: Vec::new(),
@@ -147,6 +148,29 @@ impl Inner {
             #[cfg(feature = "test-door")]
             unconfined: self.unconfined,
         }
+    }
+}
+
+impl Inner {
+    fn record(&self, meta: &Meta) -> Record {
+        let profile = meta.settings.over(&self.config.common);
+        Record { settings: meta.settings.clone(), disabled: meta.disabled, pile: meta.pile_state(), profile }
+    }
+
+    async fn change(self: &Arc<Self>, tenant: &Tenant, change: Change) -> Result<Record, BackendError> {
+        let slot = self.known(tenant)?;
+        let _alone = slot.alone().await;
+        let (this, home) = (Arc::clone(self), self.layout.tenant(tenant)?);
+        let changed = tokio::task::spawn_blocking(move || {
+            let mut meta = home.meta()?;
+            match change {
+                Change::Settings(settings) => meta.settings = settings,
+                Change::Disabled(disabled) => meta.disabled = disabled,
+            }
+            home.remember(&meta)?;
+            Ok(this.record(&meta))
+        });
+        changed.await.map_err(|fault| step("change a tenant's record")(io::Error::other(fault)))?
     }
 }
 
@@ -204,6 +228,23 @@ impl Backend for LinuxBackend {
             let layout = self.0.layout.clone();
             let listed = tokio::task::spawn_blocking(move || layout.tenants()).await;
             listed.map_err(|fault| step("list the tenants")(io::Error::other(fault)))?
+        })
+    }
+
+    fn record<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Record, BackendError>> {
+        let (this, tenant) = (Arc::clone(&self.0), tenant.clone());
+        Box::pin(async move {
+            let read =
+                tokio::task::spawn_blocking(move || Ok(this.record(&this.layout.tenant(&tenant)?.meta()?))).await;
+            read.map_err(|fault| step("read a tenant's record")(io::Error::other(fault)))?
+        })
+    }
+
+    fn change<'a>(&'a self, tenant: &'a Tenant, change: Change) -> Pending<'a, Result<Record, BackendError>> {
+        let (this, tenant) = (Arc::clone(&self.0), tenant.clone());
+        Box::pin(async move {
+            let work = Arc::clone(&this);
+            this.to_the_end(async move { work.change(&tenant, change).await }).await
         })
     }
 

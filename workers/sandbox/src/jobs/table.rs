@@ -16,6 +16,7 @@ use kit::Tenant;
 
 use super::output::{Output, Page, Room};
 use crate::backend::BackendError;
+use crate::settings::JobSettings;
 
 /// How many jobs there may be. The numbers are the original's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,26 @@ impl Default for Limits {
             retained: 64,
             output: Room::default(),
             kept: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl From<&JobSettings> for Limits {
+    fn from(settings: &JobSettings) -> Self {
+        let built_in = Self::default();
+        Self {
+            active_per_tenant: settings.active_per_tenant.unwrap_or(built_in.active_per_tenant),
+            active: settings.active.unwrap_or(built_in.active),
+            retained_per_tenant: settings.retained_per_tenant.unwrap_or(built_in.retained_per_tenant),
+            retained: settings.retained.unwrap_or(built_in.retained),
+            output: Room {
+                bytes: settings
+                    .output
+                    .and_then(|size| usize::try_from(size.bytes()).ok())
+                    .unwrap_or(built_in.output.bytes),
+                pieces: settings.pieces.unwrap_or(built_in.output.pieces),
+            },
+            kept: settings.kept_s.map_or(built_in.kept, Duration::from_secs),
         }
     }
 }

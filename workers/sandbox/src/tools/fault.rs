@@ -101,7 +101,14 @@ fn backend(fault: &BackendError, tool: &str, reference: Option<&str>) -> String 
         BackendError::ShuttingDown => {
             "The service is stopping. Nothing was started. Next: try again in a minute.".to_owned()
         }
-        BackendError::NotEnforceable(_) | BackendError::NoIsolation(_) | BackendError::Step { .. } => {
+        BackendError::Disabled(_) => {
+            "The operator has disabled this sandbox; its files are intact. Next: ask the operator.".to_owned()
+        }
+        BackendError::NotEnforceable(_)
+        | BackendError::NoIsolation(_)
+        | BackendError::NoRoom { .. }
+        | BackendError::SelfTest(_)
+        | BackendError::Step { .. } => {
             log(fault, tool, reference);
             operator(&format!("The sandbox could not be used, and {tool} was not carried out."), reference)
         }

@@ -56,7 +56,7 @@ async fn killing_again_and_killing_what_has_ended_are_fine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_bomb_is_held_and_dies() {
-    let Some(world) = world_with("bomb", |config| config.limits.processes = 150) else { return };
+    let Some(world) = world_with("bomb", |config| config.common.processes = Some(150)) else { return };
     let (me, other) = (world.make("me").await, world.make("other").await);
     let init = world.init(&me).await;
     let mut started = world

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use sandbox::backend::{Backend, Exit, FileError, GuestPath, Written};
 
+use sandbox::settings::Size;
+
 use crate::world::{at, within, world, world_with};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +155,9 @@ async fn a_written_file_keeps_its_mode_and_relative_paths_start_where_they_are_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_does_not_fit_leaves_the_old_content_and_nothing_else() {
-    let Some(world) = world_with("too big", |config| config.limits.file_size = 64 << 10) else { return };
+    let Some(world) = world_with("too big", |config| config.common.file_size = Some(Size::new(64 << 10))) else {
+        return;
+    };
     let me = world.make("me").await;
     world.says(&me, "printf '%20000s' old > f").await;
     world.backend.write_file(&me, &at("g"), vec![b'x'; 64 << 10]).await.unwrap();

@@ -7,13 +7,15 @@ use sandbox::backend::{
     AppendOnly, Backend, BackendError, Exit, Pile, PileState, Proof, Provision, Provisioned, UidMap,
 };
 
+use sandbox::settings::Size;
+
 use crate::world::{at, config, line, spec, tenant, within, world, world_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn making_a_tenant_twice_makes_it_once() {
     let Some(world) = world("twice made") else { return };
     let me = tenant("me");
-    let spec = Provision { pile: Pile::None };
+    let spec = Provision::from(Pile::None);
     let first = world.backend.provision(&me, &spec).await.unwrap();
     assert_eq!(first, Provisioned { created: true, pile: PileState::None });
     world.says(&me, "echo kept > f").await;
@@ -44,7 +46,7 @@ async fn a_making_that_fails_leaves_nothing_of_its_own_and_keeps_what_was_there(
     std::fs::create_dir_all(tenants.join("before/home")).unwrap();
     std::fs::write(tenants.join("before/home/f"), "kept").unwrap();
     for (name, stays) in [("me", false), ("before", true)] {
-        let made = world.backend.provision(&tenant(name), &Provision { pile: Pile::IfEnforceable }).await;
+        let made = world.backend.provision(&tenant(name), &Provision::from(Pile::IfEnforceable)).await;
         assert!(matches!(&made, Err(BackendError::Step { step, .. }) if step.contains("uids.json")), "{made:?}");
         assert_eq!(tenants.join(name).exists(), stays, "{name}");
     }
@@ -71,7 +73,7 @@ async fn a_name_that_cannot_be_a_folder_is_refused_and_makes_nothing() {
     let Some(world) = world("names") else { return };
     for name in ["..", "a/b", "A", "-x", "a b"] {
         let odd = kit::Tenant::parse(name).unwrap();
-        assert!(world.backend.provision(&odd, &Provision { pile: Pile::None }).await.is_err(), "{name}");
+        assert!(world.backend.provision(&odd, &Provision::from(Pile::None)).await.is_err(), "{name}");
         assert!(matches!(world.backend.open(&odd).await, Err(BackendError::NotProvisioned(_))), "{name}");
         assert!(world.backend.destroy(&odd, true).await.is_err(), "{name}");
     }
@@ -117,7 +119,7 @@ async fn destroying_ends_the_processes_and_removes_the_files() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_pile_comes_back_and_a_deleted_one_does_not() {
     let Some(world) = world("kept pile") else { return };
-    let spec = Provision { pile: Pile::IfEnforceable };
+    let spec = Provision::from(Pile::IfEnforceable);
     let me = tenant("me");
     let made = world.backend.provision(&me, &spec).await.unwrap();
     if world.backend.assurances().append_only == AppendOnly::None {
@@ -144,10 +146,10 @@ async fn a_pile_that_cannot_be_enforced_is_made_only_when_it_is_asked_for_in_wor
         return;
     }
     let me = tenant("me");
-    let refused = world.backend.provision(&me, &Provision { pile: Pile::Enforced }).await;
+    let refused = world.backend.provision(&me, &Provision::from(Pile::Enforced)).await;
     assert!(matches!(refused, Err(BackendError::NotEnforceable(_))), "{refused:?}");
     assert!(world.backend.tenants().await.unwrap().is_empty());
-    let made = world.backend.provision(&me, &Provision { pile: Pile::Unenforced }).await.unwrap();
+    let made = world.backend.provision(&me, &Provision::from(Pile::Unenforced)).await.unwrap();
     assert_eq!(made.pile, PileState::Unenforced);
     assert_eq!(world.says(&me, "echo x >> $PILE; cat $PILE").await, "x");
     assert_eq!(world.backend.open(&me).await.unwrap().pile, PileState::Unenforced);
@@ -198,7 +200,7 @@ async fn two_tenants_never_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_is_used_up_ends_the_command_and_is_named() {
-    let Some(world) = world_with("memory", |config| config.limits.memory = 96 << 20) else { return };
+    let Some(world) = world_with("memory", |config| config.common.memory = Some(Size::new(96 << 20))) else { return };
     let me = world.make("me").await;
     let by_group =
         world.backend.assurances().limits.iter().any(|(what, how)| *what == "memory" && how.contains("cgroup"));

@@ -108,7 +108,7 @@ async fn a_pile_and_its_tenant_survive_the_service_being_opened_anew() {
     world.says(&me, "echo kept > f; test -z \"$PILE\" || echo line >> $PILE").await;
     world.backend.shutdown().await.unwrap();
     let next = LinuxBackend::open(config(world.state.path())).unwrap();
-    assert!(!next.provision(&me, &Provision { pile: Pile::None }).await.unwrap().created);
+    assert!(!next.provision(&me, &Provision::from(Pile::None)).await.unwrap().created);
     let started = next.start(&me, spec("cat f; test -z \"$PILE\" || cat $PILE")).await.unwrap();
     let said = crate::world::finish(started).await.stdout;
     assert!(said == "kept\nline\n" || said == "kept\n", "{said}");

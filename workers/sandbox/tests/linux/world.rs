@@ -6,8 +6,10 @@ use std::time::Duration;
 use kit::Tenant;
 use sandbox::backend::linux::LinuxBackend;
 use sandbox::backend::{
-    Backend, BackendError, Command, CommandSpec, Config, Exit, GuestPath, Limits, Pile, Provision, Shell, Started,
+    Backend, BackendError, Command, CommandSpec, Config, Exit, GuestPath, KILL_DEADLINE, Pile, Provision, Shell,
+    Started,
 };
+use sandbox::settings::TenantSettings;
 use tokio::io::AsyncReadExt;
 
 pub(crate) struct World {
@@ -28,7 +30,14 @@ pub(crate) fn tenant(name: &str) -> Tenant {
 }
 
 pub(crate) fn config(state: &std::path::Path) -> Config {
-    Config { state: state.to_owned(), program: init_program(), init_arguments: Vec::new(), limits: Limits::default() }
+    Config {
+        state: state.to_owned(),
+        program: init_program(),
+        init_arguments: Vec::new(),
+        kill_deadline: KILL_DEADLINE,
+        common: TenantSettings::default(),
+        bootstrap_pile: None,
+    }
 }
 
 /// The program of first processes: the one beside this test, or a copy that an ordinary user can reach.
@@ -86,7 +95,7 @@ impl World {
 
     pub(crate) async fn make_with(&self, name: &str, pile: Pile) -> Tenant {
         let tenant = tenant(name);
-        self.backend.provision(&tenant, &Provision { pile }).await.unwrap();
+        self.backend.provision(&tenant, &Provision::from(pile)).await.unwrap();
         tenant
     }
 

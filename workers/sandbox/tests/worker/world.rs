@@ -7,6 +7,7 @@ use std::time::Duration;
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 use sandbox::backend::Pile;
+use sandbox::settings::Settings;
 use sandbox::{Config, OpenError, Sandbox};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +35,12 @@ pub(crate) async fn world(name: &str, tenants: &[&str]) -> Option<World> {
 }
 
 async fn open(name: &str, state: &tempfile::TempDir) -> Option<Sandbox> {
-    let config = Config::new(state.path().join("sandbox"), env!("CARGO_BIN_EXE_sandbox-init").into(), Vec::new());
+    let config = Config::new(
+        state.path().join("sandbox"),
+        env!("CARGO_BIN_EXE_sandbox-init").into(),
+        Vec::new(),
+        Settings::default(),
+    );
     match Sandbox::open(config).await {
         Ok(sandbox) => Some(sandbox),
         Err(OpenError::NoIsolation(why)) => {

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Pid;
 
 use super::wire::HEAD_ROOM;
-use crate::backend::Limits;
+use crate::settings::Limits;
 
 /// The folders of one service; each tenant has one of its own in each.
 #[derive(Debug)]
@@ -65,7 +65,13 @@ impl Cgroups {
     }
 
     /// Makes a tenant's groups, after ending what a killed predecessor may have left in them.
-    pub(super) fn make(&self, tenant: &Tenant, limits: &Limits, owner: Option<u32>) -> io::Result<TenantCgroup> {
+    pub(super) fn make(
+        &self,
+        tenant: &Tenant,
+        limits: &Limits,
+        deadline: Duration,
+        owner: Option<u32>,
+    ) -> io::Result<TenantCgroup> {
         // Another process of the same service, now gone, may have taken the empty folders with it.
         for folder in [&self.unified, &self.memory, &self.pids].into_iter().flatten() {
             make_folder(folder)?;
@@ -74,7 +80,7 @@ impl Cgroups {
             enable_controllers(unified);
         }
         let groups = self.of(tenant);
-        groups.remove(limits.kill_deadline)?;
+        groups.remove(deadline)?;
         if let Some(unified) = &groups.unified {
             fs::create_dir(unified)?;
             fs::create_dir(unified.join(FIRST))?;

@@ -19,6 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::backend::{BackendError, Found, PileState};
+use crate::settings::TenantSettings;
 
 pub(super) use self::ranges::RANGE;
 
@@ -36,6 +37,12 @@ pub(super) struct Meta {
     pub(super) first_uid: Option<u32>,
     pub(super) pile: Pile,
     pub(super) stage: Stage,
+    /// What was decided for this tenant.
+    #[serde(default)]
+    pub(super) settings: TenantSettings,
+    /// Whether nobody but the operator may use it for now.
+    #[serde(default)]
+    pub(super) disabled: bool,
 }
 
 /// Whether there is a sandbox to use.
@@ -59,7 +66,8 @@ pub(super) enum Pile {
 
 impl Meta {
     pub(super) fn new(first_uid: Option<u32>) -> Self {
-        Self { version: VERSION, first_uid, pile: Pile::None, stage: Stage::Making }
+        let (pile, stage, settings) = (Pile::None, Stage::Making, TenantSettings::default());
+        Self { version: VERSION, first_uid, pile, stage, settings, disabled: false }
     }
 
     pub(super) fn pile_state(&self) -> PileState {

@@ -13,6 +13,7 @@ use super::launch::{NEW_NAMESPACES, Users, launch};
 use super::layout::{RANGE, step};
 use super::pile;
 use crate::backend::{AppendOnly, Assurances, BackendError, Config, DiskQuota, Leftovers, NoIsolation, Proof, UidMap};
+use crate::settings::TenantSettings;
 
 /// Starts a first process in a world without folders, and ends it again.
 pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
@@ -21,7 +22,13 @@ pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
         // Any range will do: nothing is written, and the kernel does not care who else uses it.
         UidMap::Range => Users::Range(PROBE_RANGE),
     };
-    match launch(&inner.program, users, None, inner.setup("probe", false), &[]) {
+    match launch(
+        &inner.program,
+        users,
+        None,
+        inner.setup("probe", false, &TenantSettings::default().over(&inner.config.common)),
+        &[],
+    ) {
         Ok(launched) => {
             drop(launched.socket);
             super::launch::end(&launched.handle);

@@ -14,6 +14,7 @@ use super::slot::{Slot, users};
 use super::start::begin;
 use super::{Inner, pile, removal};
 use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
+use crate::settings::TenantSettings;
 
 impl Inner {
     pub(super) async fn provision(
@@ -35,7 +36,8 @@ impl Inner {
         // Whatever goes wrong now, a pile that was kept from before is somebody's data.
         let new_pile = !home.pile().exists();
         let (this, place) = (Arc::clone(self), home.clone());
-        let made = tokio::task::spawn_blocking(move || this.make(&place, wanted)).await;
+        let settings = spec.settings.clone();
+        let made = tokio::task::spawn_blocking(move || this.make(&place, wanted, settings)).await;
         let mut meta = made.map_err(|fault| step("make a sandbox")(io::Error::other(fault)))??;
         let tested = match wanted {
             Pile::Enforced => self.attack(tenant, &home, &meta, &slot).await,
@@ -65,16 +67,16 @@ impl Inner {
 
     /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. Until the
     /// record says that it is ready, the tenant does not exist.
-    fn make(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
+    fn make(&self, home: &Home, wanted: Pile, settings: TenantSettings) -> Result<Meta, BackendError> {
         let new = folder(home.folder(), 0o700).map_err(step(format!("make {}", home.folder().display())))?;
-        let made = self.fill(home, wanted);
+        let made = self.fill(home, wanted, settings);
         if made.is_err() && new {
             undo(home);
         }
         made
     }
 
-    fn fill(&self, home: &Home, wanted: Pile) -> Result<Meta, BackendError> {
+    fn fill(&self, home: &Home, wanted: Pile, settings: TenantSettings) -> Result<Meta, BackendError> {
         let naming = || step(format!("make {}", home.folder().display()));
         let kept = home.remembered()?;
         let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
@@ -85,6 +87,7 @@ impl Inner {
         };
         let mut meta = Meta::new(first);
         meta.pile = wanted;
+        meta.settings = settings;
         let users = users(self.ids, &meta)?;
         for path in [home.home(), home.workspace()] {
             folder(&path, 0o700).map_err(naming())?;

@@ -119,7 +119,7 @@ impl Inner {
         let (this, name) = (Arc::clone(self), tenant.clone());
         let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, &meta)).await;
         let (launched, cgroup, hold) = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
-        let deadline = self.config.limits.kill_deadline;
+        let deadline = self.config.kill_deadline;
         let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(hold), deadline)
             .map_err(step("start a sandbox"))?;
         self.tasks.start(Arc::clone(&live).run());
@@ -144,20 +144,21 @@ impl Inner {
             Users::Range(first) => Some(first),
             Users::Single => None,
         };
+        let profile = meta.settings.over(&self.config.common);
         let cgroup = self
             .cgroups
-            .make(tenant, &self.config.limits, owner)
+            .make(tenant, &profile.limits, self.config.kill_deadline, owner)
             .map_err(step(format!("make the cgroups of {tenant}")))?;
         let (files, workspace, pile) = (home.home(), home.workspace(), home.pile());
         let mut folders: Vec<(&'static str, &Path)> = vec![(HOME, &files), (WORKSPACE, &workspace)];
         if meta.pile != Pile::None {
             folders.push((PILE_FOLDER, &pile));
         }
-        let setup = self.setup(tenant.as_str(), meta.pile != Pile::None);
+        let setup = self.setup(tenant.as_str(), meta.pile != Pile::None, &profile);
         match launch(&self.program, users, Some(&cgroup), setup, &folders) {
             Ok(launched) => Ok((launched, cgroup, hold)),
             Err(fault) => {
-                let _ = cgroup.remove(self.config.limits.kill_deadline);
+                let _ = cgroup.remove(self.config.kill_deadline);
                 Err(fault)
             }
         }

@@ -1,0 +1,16 @@
+//! The sandboxes of a state, opened in this process.
+
+use std::path::{Path, PathBuf};
+
+use sandbox::{OpenError, Sandbox};
+
+/// Opens the sandboxes of a folder with the settings that lie in it.
+///
+/// # Errors
+/// When the settings cannot be used, or tenants cannot be isolated here.
+pub async fn open(folder: &Path) -> Result<Sandbox, OpenError> {
+    // By this name a process finds the very file it runs from, also after an upgrade on disk.
+    let program = PathBuf::from("/proc/self/exe");
+    let config = sandbox::Config::load(folder.to_owned(), program, vec!["__sandbox-init".to_owned()])?;
+    Sandbox::open(config).await
+}
