@@ -13,6 +13,7 @@
 
 mod cgroup;
 mod command;
+mod environment;
 mod files;
 mod init;
 mod launch;
@@ -34,6 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kit::{Tenant, tasks::Tasks};
 
 use self::cgroup::Cgroups;
+use self::environment::environment;
 use self::launch::Program;
 use self::layout::{Layout, Meta, step};
 use self::live::Live;
@@ -143,7 +145,7 @@ impl Inner {
                 memory_each: self.cgroups.memory_by().is_none().then_some(limits.memory),
                 temporary: limits.memory / 2,
             },
-            pile,
+            environment: environment(host_name, pile, profile),
             nested: !self.cgroups.can_kill(),
             #[cfg(feature = "test-door")]
             unconfined: self.unconfined,

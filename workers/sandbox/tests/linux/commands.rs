@@ -102,7 +102,20 @@ async fn the_environment_is_made_and_not_inherited() {
         .collect();
     assert_eq!(
         names,
-        ["GIT_CONFIG_SYSTEM", "GIT_PAGER", "HOME", "LANG", "LOGNAME", "PAGER", "PATH", "PWD", "SHELL", "TERM", "USER"]
+        [
+            "GIT_CONFIG_SYSTEM",
+            "GIT_PAGER",
+            "HOME",
+            "LANG",
+            "LOGNAME",
+            "PAGER",
+            "PATH",
+            "PERSONA",
+            "PWD",
+            "SHELL",
+            "TERM",
+            "USER"
+        ]
     );
 }
 

@@ -11,6 +11,7 @@ mod job;
 mod root;
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
@@ -54,7 +55,7 @@ pub fn init_main() -> ExitCode {
         single,
         filters,
         nested: setup.nested,
-        pile: setup.pile,
+        environment: job::environment(&setup),
         processes: setup.limits.processes,
         children: HashMap::new(),
     };
@@ -82,7 +83,7 @@ struct Init {
     /// What each command loads; absent in a test's tenant without locks.
     filters: Option<Vec<filter::Program>>,
     nested: bool,
-    pile: bool,
+    environment: Vec<CString>,
     /// How many processes commands may have.
     processes: u64,
     /// What was forked for an order and has not been reaped.

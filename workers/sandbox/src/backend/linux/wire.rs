@@ -43,7 +43,8 @@ pub(super) struct Setup {
     pub(super) host_name: String,
     pub(super) binds: Vec<Bind>,
     pub(super) limits: Bounds,
-    pub(super) pile: bool,
+    /// What commands find in their environment.
+    pub(super) environment: Vec<(String, String)>,
     /// Whether each command gets a pid namespace of its own, since there is no cgroup for it.
     pub(super) nested: bool,
     /// A test's wish for a tenant that keeps every capability and has no filter.
@@ -236,3 +237,5 @@ pub(super) const HOME: &str = "/home/agent";
 pub(super) const WORKSPACE: &str = "/workspace";
 pub(super) const PILE_FOLDER: &str = "/pile";
 pub(super) const PILE_FILE: &str = "/pile/self.pile";
+pub(super) const PILE_KEY: &str = "/pile/self.key";
+pub(super) const FACULTIES: &str = "/opt/faculties";

@@ -12,9 +12,7 @@ use rustix::thread::{
 };
 
 use super::{ALL_CHILDREN, Fault, Init, filter, root};
-use crate::backend::linux::wire::{
-    self, Bounds, GUEST, HEAD_ROOM, HOME, PILE_FILE, Report, Setup, Start, Status, Step, USER,
-};
+use crate::backend::linux::wire::{self, Bounds, GUEST, HEAD_ROOM, HOME, Report, Setup, Start, Status, Step};
 use crate::sys::{kernel, spawn};
 
 /// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
@@ -144,7 +142,6 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
         Ok(prepared) => prepared,
         Err(fault) => give_up(init, id, Step::Execute, &fault),
     };
-    let environment = environment(init.pile);
     if wire::send(init.socket.as_fd(), &Report::Started { id }, &[]).is_err() {
         kernel::exit_now(1);
     }
@@ -164,7 +161,7 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
             kernel::exit_now(NOT_EXECUTABLE);
         }
     }
-    let _ = spawn::execute(c"/bin/sh", &arguments, &environment);
+    let _ = spawn::execute(c"/bin/sh", &arguments, &init.environment);
     kernel::exit_now(NOT_EXECUTABLE)
 }
 
@@ -235,25 +232,9 @@ impl Text {
     }
 }
 
-fn environment(pile: bool) -> Vec<CString> {
-    let mut variables = vec![
-        format!("HOME={HOME}"),
-        format!("USER={USER}"),
-        format!("LOGNAME={USER}"),
-        format!("PATH={HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-        "SHELL=/bin/sh".to_owned(),
-        "LANG=C.UTF-8".to_owned(),
-        "TERM=dumb".to_owned(),
-        // A pager would wait for a key that never comes.
-        "PAGER=cat".to_owned(),
-        "GIT_PAGER=cat".to_owned(),
-        // A git that was installed under another prefix looks for it there.
-        "GIT_CONFIG_SYSTEM=/etc/gitconfig".to_owned(),
-    ];
-    if pile {
-        variables.push(format!("PILE={PILE_FILE}"));
-    }
-    variables.into_iter().filter_map(|variable| CString::new(variable).ok()).collect()
+/// The variables as a program is given them.
+pub(super) fn environment(setup: &Setup) -> Vec<CString> {
+    setup.environment.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
 }
 
 /// The descriptor is closed before the text runs, so that a command has the three standard ones alone.
