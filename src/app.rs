@@ -36,7 +36,6 @@ use words::{BeginEdge, BeginWorker, Native, Upstream};
 pub use crate::supervise::Outcome;
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
-pub(crate) use secrets::write_private;
 pub use secrets::{SecretError, bearer};
 pub use tls_files::TlsFault;
 pub use worker_half::worker_main;

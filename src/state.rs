@@ -12,7 +12,7 @@
 //! It is private to its owner: a directory that others can enter is refused, never repaired in silence.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -157,22 +157,19 @@ impl StateDir {
 
     fn format(&self) -> Result<(), StateError> {
         let path = self.0.join("format.json");
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(mut file) => file.write_all(FORMAT.as_bytes()).map_err(at("write", &path)),
-            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {
-                let found = std::fs::read_to_string(&path).map_err(at("read", &path))?;
-                let same = |text: &str| text.split_whitespace().collect::<String>();
-                // An empty file is one whose writer was cut off before its first byte.
-                if found.is_empty() {
-                    return std::fs::write(&path, FORMAT).map_err(at("write", &path));
-                }
-                if same(&found) == same(FORMAT) {
-                    return Ok(());
-                }
-                Err(StateError::Newer { path, found: found.trim().chars().take(80).collect() })
-            }
-            Err(fault) => Err(at("write", &path)(fault)),
+        let found = match std::fs::read_to_string(&path) {
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => String::new(),
+            found => found.map_err(at("read", &path))?,
+        };
+        let same = |text: &str| text.split_whitespace().collect::<String>();
+        // An empty file is one whose writer was cut off before its first byte.
+        if found.is_empty() {
+            return kit::durable::replace(&path, 0o600, FORMAT.as_bytes()).map_err(at("write", &path));
         }
+        if same(&found) == same(FORMAT) {
+            return Ok(());
+        }
+        Err(StateError::Newer { path, found: found.trim().chars().take(80).collect() })
     }
 }
 

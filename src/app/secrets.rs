@@ -1,7 +1,7 @@
 //! The secrets a service makes or reads at its start.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn compact(path: &Path, limits: &edge::config::Sessions) -> Result<(), SecretErr
     };
     let kept = edge::compacted_tombstones(&mut BufReader::new(record), limits, kit::clock::since_epoch())
         .map_err(at("read", path))?;
-    if let Err(fault) = write_private(path, &kept) {
+    if let Err(fault) = kit::durable::replace(path, 0o600, &kept) {
         // The longer record says the same.
         tracing::warn!(path = %path.display(), %fault, "the record of ended sessions cannot be made smaller");
     }
@@ -81,26 +81,11 @@ fn key(path: &Path) -> Result<Key, SecretError> {
         Ok(bytes) => bytes.try_into().map(Key).map_err(|_bytes| SecretError::Key(path.to_owned())),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
             let key = random()?;
-            write_private(path, &key).map_err(at("write", path))?;
+            kit::durable::replace(path, 0o600, &key).map_err(at("write", path))?;
             Ok(Key(key))
         }
         Err(fault) => Err(at("read", path)(fault)),
     }
-}
-
-/// Writes a file that only its owner can read, whole or not at all.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_added_extension("new");
-    match std::fs::remove_file(&fresh) {
-        Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
 }
 
 fn random() -> Result<[u8; KEY_BYTES], SecretError> {

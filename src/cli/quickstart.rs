@@ -14,7 +14,7 @@ use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, serve, spelled, store, user};
 use crate::admin::operator::{Answer, PileWish, Request};
-use crate::app::{self, BuildError, write_private};
+use crate::app::{self, BuildError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Ledger, Loose, NewCredential, Opener, Verdict};
@@ -100,7 +100,7 @@ impl Quickstart {
             name: Some("quickstart".to_owned()),
         };
         let minted = store::on_ledger(&ledger, move |ledger| ledger.mint(&wanted)).await?;
-        write_private(file, format!("{}\n", minted.token.expose()).as_bytes())
+        kit::durable::replace(file, 0o600, format!("{}\n", minted.token.expose()).as_bytes())
             .map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", file.display())))?;
         say::talk(&format!("minted token {} of {} into {}", minted.id, self.user, file.display()));
         Ok(minted.token)

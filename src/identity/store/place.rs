@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Killed anywhere, it leaves the old file or the new one. A temporary that a killed writer left is swept by the next,
-//! which may do so because it holds the lock.
+//! which may do so because it holds the lock. It is not [`kit::durable`]: root writes here in folders of other users, so
+//! the temporary has a name that nobody can foresee, and the owner is kept.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -2,12 +2,13 @@
 //!
 //! The vocabulary comes first, and the edge uses nothing else of this crate: who a call is for ([`Tenant`]), what must
 //! not be printed ([`Secret`]), how an edge names both on the loopback hop ([`header`]), the one reader of the clock
-//! ([`clock`]) and the one door through which tasks are started ([`tasks`]).
+//! ([`clock`]), the one door through which tasks are started ([`tasks`]) and the way a small file is replaced ([`durable`]).
 //!
 //! Then comes what a worker needs: the trait that it implements ([`worker`]), served over loopback HTTP ([`http`]) or over
 //! standard input and output ([`stdio`]).
 
 pub mod clock;
+pub mod durable;
 #[cfg(feature = "mcp")]
 mod handler;
 pub mod header;

@@ -5,10 +5,9 @@
 //! tenant's name; what protects a tenant, though, is that ownership is checked.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
 use std::path::Path;
 
 use kit::Tenant;
@@ -37,12 +36,7 @@ impl Names {
             Ok(key) => Ok(Self { key }),
             Err(fault) if matches!(fault.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
                 let key = random::bits().to_ne_bytes();
-                let temporary = folder.join(format!("sessions.key.{}", std::process::id()));
-                let mut file =
-                    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-                file.write_all(&key)?;
-                file.sync_all()?;
-                fs::rename(&temporary, &path)?;
+                kit::durable::replace(&path, 0o600, &key)?;
                 Ok(Self { key })
             }
             Err(fault) => Err(fault),

@@ -221,17 +221,8 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Replaces a small file so that a crash leaves the old or the new one.
 fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let draft = path.with_extension("json.new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.write_all(&serde_json::to_vec(value)?)?;
-    file.sync_all()?;
-    fs::rename(&draft, path)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+    kit::durable::replace(path, 0o600, &serde_json::to_vec(value)?)
 }
 
 const VERSION: u32 = 1;
