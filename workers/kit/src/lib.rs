@@ -7,6 +7,7 @@
 //! Then comes what a worker needs: the trait that it implements ([`worker`]), served over loopback HTTP ([`http`]) or over
 //! standard input and output ([`stdio`]).
 
+pub mod ballast;
 pub mod clock;
 pub mod durable;
 #[cfg(feature = "mcp")]

@@ -51,6 +51,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Changes what is remembered of a tenant that has a sandbox.
     fn change<'a>(&'a self, tenant: &'a Tenant, change: Change) -> Pending<'a, Result<Record, BackendError>>;
 
+    /// What the tenant's files take up, and what they may. Says it of a running and of a resting sandbox.
+    fn usage<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Usage, BackendError>>;
+
     /// Starts the tenant's sandbox if it is not running. Never makes one.
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>>;
 
@@ -89,11 +92,13 @@ pub struct Provision {
     pub pile: Pile,
     /// What was decided for this tenant; it stays as it was where the sandbox is there already.
     pub settings: TenantSettings,
+    /// Whether the operator accepted in words that more disk is promised than there is.
+    pub overcommit: bool,
 }
 
 impl From<Pile> for Provision {
     fn from(pile: Pile) -> Self {
-        Self { pile, settings: TenantSettings::default() }
+        Self { pile, settings: TenantSettings::default(), overcommit: false }
     }
 }
 
@@ -104,14 +109,40 @@ pub struct Record {
     /// Whether nobody but the operator may use it for now.
     pub disabled: bool,
     pub pile: PileState,
+    /// How the bound of the tenant's disk is held.
+    pub disk_quota: DiskQuota,
     /// What the settings lead to on this host.
     pub profile: Profile,
+}
+
+/// What a tenant's files take up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of home and workspace together.
+    pub disk: Share,
+    /// Files and folders in home and workspace together.
+    pub inodes: Share,
+    /// Bytes of the tenant's own pile, which its disk does not count.
+    pub pile: u64,
+}
+
+/// A part that is used of what may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub used: u64,
+    /// Absent where nothing bounds it.
+    pub bound: Option<u64>,
 }
 
 /// A change of what is remembered. It holds from the sandbox's next start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Settings(TenantSettings),
+    /// A smaller disk than it has is refused; a larger one only where the host can keep the promise, or the operator
+    /// accepted in words that it cannot.
+    Settings {
+        settings: TenantSettings,
+        overcommit: bool,
+    },
     Disabled(bool),
 }
 
@@ -162,6 +193,7 @@ pub struct Guest {
     pub user: String,
     pub home: String,
     pub pile: PileState,
+    pub disk_quota: DiskQuota,
 }
 
 /// A command for the tenant's shell.
@@ -214,6 +246,8 @@ pub enum Exit {
     Signal(i32),
     /// By the kernel, because the tenant's memory was used up.
     OutOfMemory,
+    /// By the service, because the tenant's files took up more than they may.
+    OverQuota,
     /// With the tenant's sandbox, which ended under it.
     SandboxEnded,
 }

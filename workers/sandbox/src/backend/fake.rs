@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, DiskQuota, Exit,
     FileError, Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Record,
-    Started, UidMap, Written,
+    Started, UidMap, Usage, Written,
 };
 
 /// A backend that expects exactly the calls it was told of, in their order.
@@ -166,6 +166,11 @@ impl Backend for Fake {
         Box::pin(async move { Err(fault) })
     }
 
+    fn usage<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Usage, BackendError>> {
+        let fault = self.refuse(format!("usage {tenant}"));
+        Box::pin(async move { Err(fault) })
+    }
+
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
             match self.next() {
@@ -175,6 +180,7 @@ impl Backend for Fake {
                     user: "root".to_owned(),
                     home: "/root".to_owned(),
                     pile: PileState::None,
+                    disk_quota: DiskQuota::None,
                 }),
                 _ => Err(self.refuse(format!("open {tenant}"))),
             }

@@ -23,6 +23,7 @@ mod pile;
 mod probe;
 mod provision;
 mod removal;
+mod scan;
 mod slot;
 mod start;
 mod wire;
@@ -31,6 +32,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kit::{Tenant, tasks::Tasks};
 
@@ -39,11 +41,12 @@ use self::environment::environment;
 use self::launch::Program;
 use self::layout::{Layout, Meta, step};
 use self::live::Live;
+use self::scan::Scan;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
     Assurances, Backend, BackendError, Change, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending,
-    Provision, Provisioned, Record, Started, UidMap, Written,
+    Provision, Provisioned, Record, Share, Started, UidMap, Usage, Written,
 };
 use crate::settings::Profile;
 
@@ -156,7 +159,26 @@ impl Inner {
 impl Inner {
     fn record(&self, meta: &Meta) -> Record {
         let profile = meta.settings.over(&self.config.common);
-        Record { settings: meta.settings.clone(), disabled: meta.disabled, pile: meta.pile_state(), profile }
+        Record {
+            settings: meta.settings.clone(),
+            disabled: meta.disabled,
+            pile: meta.pile_state(),
+            disk_quota: self.assurances.disk_quota,
+            profile,
+        }
+    }
+
+    fn usage(&self, tenant: &Tenant) -> Result<Usage, BackendError> {
+        let home = self.layout.tenant(tenant)?;
+        let limits = home.meta()?.settings.over(&self.config.common).limits;
+        let counting = || step(format!("count the files of {tenant}"));
+        let mut scan = Scan::new([home.home(), home.workspace()]).map_err(counting())?;
+        while !scan.step(kit::clock::now() + COUNTING).map_err(counting())? {}
+        Ok(Usage {
+            disk: Share { used: scan.total().bytes, bound: limits.disk },
+            inodes: Share { used: scan.total().inodes, bound: Some(limits.inodes) },
+            pile: home.pile_bytes(),
+        })
     }
 
     async fn change(self: &Arc<Self>, tenant: &Tenant, change: Change) -> Result<Record, BackendError> {
@@ -166,7 +188,7 @@ impl Inner {
         let changed = tokio::task::spawn_blocking(move || {
             let mut meta = home.meta()?;
             match change {
-                Change::Settings(settings) => meta.settings = settings,
+                Change::Settings { settings, overcommit: _ } => meta.settings = settings,
                 Change::Disabled(disabled) => meta.disabled = disabled,
             }
             home.remember(&meta)?;
@@ -250,11 +272,26 @@ impl Backend for LinuxBackend {
         })
     }
 
+    fn usage<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Usage, BackendError>> {
+        let (this, tenant) = (Arc::clone(&self.0), tenant.clone());
+        Box::pin(async move {
+            let counted = tokio::task::spawn_blocking(move || this.usage(&tenant)).await;
+            counted.map_err(|fault| step("count a tenant's files")(io::Error::other(fault)))?
+        })
+    }
+
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
             self.0.live(tenant).await?;
             let pile = self.0.layout.tenant(tenant)?.meta()?.pile_state();
-            Ok(Guest { os: "linux", arch: std::env::consts::ARCH, user: USER.to_owned(), home: HOME.to_owned(), pile })
+            Ok(Guest {
+                os: "linux",
+                arch: std::env::consts::ARCH,
+                user: USER.to_owned(),
+                home: HOME.to_owned(),
+                pile,
+                disk_quota: self.0.assurances.disk_quota,
+            })
         })
     }
 
@@ -322,3 +359,6 @@ impl Backend for LinuxBackend {
         })
     }
 }
+
+/// How long files are counted before the counting looks up; it goes on where nobody else waits.
+const COUNTING: Duration = Duration::from_millis(50);

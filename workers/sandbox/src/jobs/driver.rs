@@ -251,6 +251,7 @@ impl Jobs {
             Outcome::Exited(_)
             | Outcome::Signalled(_)
             | Outcome::OutOfMemory
+            | Outcome::OverQuota
             | Outcome::SandboxEnded
             | Outcome::NotStarted(_)
             | Outcome::Lost => {
@@ -404,6 +405,7 @@ impl From<Exit> for Outcome {
             Exit::Code(code) => Self::Exited(code),
             Exit::Signal(signal) => Self::Signalled(signal),
             Exit::OutOfMemory => Self::OutOfMemory,
+            Exit::OverQuota => Self::OverQuota,
             Exit::SandboxEnded => Self::SandboxEnded,
         }
     }

@@ -93,6 +93,7 @@ pub(crate) enum Outcome {
     Exited(i32),
     Signalled(i32),
     OutOfMemory,
+    OverQuota,
     Cancelled,
     TimedOut(Duration),
     NotStarted(Arc<BackendError>),

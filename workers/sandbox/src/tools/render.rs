@@ -28,6 +28,11 @@ impl Verdict {
             Outcome::OutOfMemory => {
                 verdict("exited", Some(137), Some("It was ended because the sandbox's memory was used up.".to_owned()))
             }
+            Outcome::OverQuota => verdict(
+                "exited",
+                Some(137),
+                Some("It was ended because the sandbox's disk is full. Delete files; until then nothing can be written.".to_owned()),
+            ),
             Outcome::Cancelled => {
                 verdict("cancelled", None, Some("It was cancelled. Everything it started was stopped too.".to_owned()))
             }

@@ -22,4 +22,6 @@ mod owner;
 #[path = "../support/skip.rs"]
 mod skip;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
 mod world;

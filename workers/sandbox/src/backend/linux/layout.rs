@@ -150,6 +150,11 @@ impl Home {
         self.folder.join("pile")
     }
 
+    /// Bytes of the tenant's own pile.
+    pub(super) fn pile_bytes(&self) -> u64 {
+        self.pile().join("self.pile").metadata().map_or(0, |found| found.len())
+    }
+
     /// What is remembered, of a tenant that has a sandbox now.
     pub(super) fn meta(&self) -> Result<Meta, BackendError> {
         self.remembered()?

@@ -1,0 +1,24 @@
+//! What a tenant's files take up, and how they are bounded.
+
+use sandbox::backend::Backend;
+
+use crate::world::world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_counts_the_files_of_a_running_and_of_a_resting_sandbox_also_in_closed_folders() {
+    let Some(world) = world("usage") else { return };
+    let me = world.make("me").await;
+    let before = world.backend.usage(&me).await.unwrap();
+    world
+        .says(&me, "mkdir -p d/e; head -c 1048576 /dev/urandom > d/e/f; touch d/e/g; ln -s / root; sync; chmod 0 d")
+        .await;
+    let after = world.backend.usage(&me).await.unwrap();
+    assert_eq!(after.inodes.used - before.inodes.used, 5);
+    let grown = after.disk.used - before.disk.used;
+    assert!((1 << 20..2 << 20).contains(&grown), "{grown}");
+    world.backend.stop(&me).await.unwrap();
+    let resting = world.backend.usage(&me).await.unwrap();
+    assert_eq!(resting.inodes.used, after.inodes.used);
+    assert!(resting.disk.used.abs_diff(after.disk.used) < 64 << 10, "{resting:?} {after:?}");
+    assert_eq!(world.says(&me, "stat -c %a d").await, "0");
+}
