@@ -60,8 +60,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Ends every process of the tenant, with proof. Files stay.
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>>;
 
-    /// Whether the tenant's sandbox has processes now.
+    /// Whether the tenant's sandbox is running now.
     fn is_live(&self, tenant: &Tenant) -> bool;
+
+    /// Whether any process of the tenant's commands is alive, what they left in the background included.
+    fn has_processes(&self, tenant: &Tenant) -> bool;
 
     /// Starts one command in the tenant's running sandbox, opening it first if needed.
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>>;
@@ -108,6 +111,8 @@ pub struct Record {
     pub settings: TenantSettings,
     /// Whether nobody but the operator may use it for now.
     pub disabled: bool,
+    /// The name by which clients hold it, once it was opened; it stays for the sandbox's life.
+    pub session: Option<String>,
     pub pile: PileState,
     /// How the bound of the tenant's disk is held.
     pub disk_quota: DiskQuota,
@@ -188,6 +193,8 @@ pub enum PileState {
 /// What a tenant finds inside, as `open_session` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
+    /// The sandbox's own name, the same each time; it tells nothing about the tenant.
+    pub session: String,
     pub os: &'static str,
     pub arch: &'static str,
     pub user: String,

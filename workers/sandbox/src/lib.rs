@@ -20,7 +20,7 @@ use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
-use provider::{Names, Provider};
+use provider::Provider;
 use settings::{Clocks, Settings, SettingsError};
 use tools::{Audience, Tools};
 
@@ -107,16 +107,9 @@ impl Sandbox {
     /// # Errors
     /// When tenants cannot be isolated here, or the worker's folder cannot be used.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
-        let folder = config.backend.state.clone();
-        let backend = choose(config.backend).await?;
-        let names = tokio::task::spawn_blocking(move || Names::open(&folder))
-            .await
-            .unwrap_or_else(|fault| Err(std::io::Error::other(fault)))
-            .map_err(|source| {
-                let step = "read or make the key of session ids".to_owned();
-                OpenError::Backend(BackendError::Step { step, source })
-            })?;
-        Ok(Self { provider: Provider::new(backend, names, config.jobs.clone()), jobs: config.jobs })
+        let provider = Provider::new(choose(config.backend).await?, config.jobs.clone(), config.clocks);
+        provider.watch_idle();
+        Ok(Self { provider, jobs: config.jobs })
     }
 
     /// Makes a tenant's sandbox, or completes one that is half made. Idempotent.
@@ -308,15 +301,16 @@ mod tests {
     use crate::backend::{CommandSpec, ControlLost, Shell};
     use crate::jobs::driver::Submission;
     use crate::jobs::table::Kept;
-    use crate::provider::{Names, Provider, Scope};
+    use crate::provider::{Provider, Scope};
+    use crate::settings::Clocks;
 
     #[tokio::test]
     async fn serving_ends_when_control_is_lost() {
         let (fake, tenant) = (Fake::new(), Tenant::parse("a").unwrap());
-        let provider = Provider::new(Arc::clone(&fake) as _, Names::for_test(), JobLimits::default());
+        let provider = Provider::new(Arc::clone(&fake) as _, JobLimits::default(), Clocks::default());
         let sandbox = Sandbox { provider: provider.clone(), jobs: JobLimits::default() };
         fake.expect_open(&tenant);
-        let session = provider.open(&tenant).await.unwrap().session.to_string();
+        let session = provider.open(&tenant).await.unwrap().session;
         let script = fake.expect_start(&tenant, "it");
         let lost = ControlLost { tenant: tenant.clone(), reason: "as the test wants it".to_owned() };
         script.proof.send_replace(Some(Err(lost)));

@@ -3,22 +3,25 @@
 //! Every handle and job is checked against its owner here, whoever has checked before. What makes, opens or removes a
 //! tenant's sandbox happens in turn (`turns`), so that no two of them meet. Knows neither JSON nor the operating system.
 
-mod names;
+mod handles;
+mod idle;
 mod turns;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kit::tasks::Tasks;
 use kit::{Tenant, clock};
 
 use crate::backend::{
-    Backend, BackendError, ControlLost, FileError, Guest, GuestPath, Pile, Proof, Provision, Provisioned, Written,
+    Backend, BackendError, ControlLost, FileError, Guest, GuestPath, Pile, Proof, Provision, Provisioned, Record,
+    Written,
 };
 use crate::jobs::driver::{Attached, Jobs, Submission};
 use crate::jobs::table::{JobId, Limits, Look, Refusal, State};
 
-pub(crate) use names::{Names, SessionId};
+use crate::settings::Clocks;
+use handles::Handles;
 use turns::Turns;
 
 /// Every tenant of this worker; clones are the same.
@@ -28,16 +31,11 @@ pub(crate) struct Provider(Arc<Inner>);
 struct Inner {
     backend: Arc<dyn Backend>,
     jobs: Jobs,
-    names: Names,
     turns: Turns,
-    handles: Mutex<HashMap<Tenant, Handles>>,
-}
-
-/// The references that clients hold on one sandbox.
-#[derive(Debug)]
-struct Handles {
-    open: usize,
-    used: std::time::Instant,
+    handles: Mutex<Handles>,
+    clocks: Clocks,
+    /// What looks for idle sandboxes.
+    watch: Tasks,
 }
 
 /// Whose handles and jobs a caller may name.
@@ -70,22 +68,20 @@ pub(crate) enum Fault {
     File(#[from] FileError),
 }
 
-/// What opening gives.
-#[derive(Clone, Debug)]
-pub(crate) struct Opened {
-    pub(crate) session: SessionId,
-    pub(crate) guest: Guest,
-}
-
 impl Provider {
-    pub(crate) fn new(backend: Arc<dyn Backend>, names: Names, limits: Limits) -> Self {
+    pub(crate) fn new(backend: Arc<dyn Backend>, limits: Limits, clocks: Clocks) -> Self {
         let jobs = Jobs::new(Arc::clone(&backend), limits);
-        let (turns, handles) = (Turns::default(), Mutex::default());
-        Self(Arc::new(Inner { backend, jobs, names, turns, handles }))
+        let (turns, handles, watch) = (Turns::default(), Mutex::new(Handles::new(clocks)), Tasks::new());
+        Self(Arc::new(Inner { backend, jobs, turns, handles, clocks, watch }))
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {
         &*self.0.backend
+    }
+
+    /// How long handles and idle sandboxes stay.
+    pub(crate) fn clocks(&self) -> Clocks {
+        self.0.clocks
     }
 
     /// Makes a tenant's sandbox, or completes it.
@@ -99,7 +95,7 @@ impl Provider {
         let (this, owner) = (self.clone(), tenant.clone());
         let work = async move {
             this.0.jobs.halt(&owner).await;
-            this.handles().remove(&owner);
+            this.handles().forget(&owner);
             let removed = this.0.backend.destroy(&owner, delete_pile).await;
             this.0.jobs.welcome(&owner);
             removed
@@ -108,67 +104,77 @@ impl Provider {
     }
 
     /// Opens one more handle on a tenant's sandbox, starting it if needed.
-    pub(crate) async fn open(&self, tenant: &Tenant) -> Result<Opened, Fault> {
+    pub(crate) async fn open(&self, tenant: &Tenant) -> Result<Guest, Fault> {
         let (this, owner) = (self.clone(), tenant.clone());
         let work = async move {
+            allowed(&owner, &this.0.backend.record(&owner).await?)?;
             let guest = this.0.backend.open(&owner).await?;
-            let now = clock::now();
-            let mut handles = this.handles();
-            let entry = handles.entry(owner).or_insert(Handles { open: 0, used: now });
-            // Handles that nobody used for so long are gone, whoever held them.
-            if now.saturating_duration_since(entry.used) >= IDLE_HANDLE {
-                entry.open = 0;
-            }
-            *entry = Handles { open: entry.open.saturating_add(1), used: now };
+            let busy = this.is_busy(&owner);
+            this.handles().open(&owner, clock::now(), busy);
             Ok(guest)
         };
-        let guest = self.in_turn(tenant, work).await?;
-        Ok(Opened { session: self.0.names.session(tenant), guest })
+        Ok(self.in_turn(tenant, work).await?)
     }
 
     /// Gives one handle back; how many stay. Nothing in the sandbox ends by it.
-    pub(crate) fn close(&self, scope: &Scope, session: &str) -> Result<usize, Fault> {
-        let tenant = self.tenant_of(scope, session)?;
+    pub(crate) async fn close(&self, scope: &Scope, session: &str) -> Result<usize, Fault> {
+        let (tenant, _) = self.named(scope, session).await?;
+        let busy = self.is_busy(&tenant);
         let mut handles = self.handles();
-        let Some(handles) = handles.get_mut(&tenant) else { return Ok(0) };
-        handles.open = handles.open.saturating_sub(1);
-        Ok(handles.open)
+        handles.touch(&tenant, clock::now(), busy)?;
+        Ok(handles.close(&tenant))
     }
 
-    /// Whose an open session is. Naming it is using it.
+    /// Whose an open session is, for using the sandbox now. Naming it is using it.
+    pub(crate) async fn tenant_of(&self, scope: &Scope, session: &str) -> Result<Tenant, Fault> {
+        let (tenant, record) = self.named(scope, session).await?;
+        allowed(&tenant, &record)?;
+        let busy = self.is_busy(&tenant);
+        let stopping = {
+            let mut handles = self.handles();
+            handles.touch(&tenant, clock::now(), busy)?;
+            handles.is_stopping(&tenant)
+        };
+        if stopping {
+            // Behind the stop; what is started then starts the sandbox again.
+            self.0.turns.take(&tenant, async {}).await;
+        }
+        Ok(tenant)
+    }
+
+    /// Whose sandbox has this name, with its record.
     ///
     /// A session of somebody else and one that never was are answered alike.
-    pub(crate) fn tenant_of(&self, scope: &Scope, session: &str) -> Result<Tenant, Fault> {
-        let now = clock::now();
-        let mut handles = self.handles();
-        let tenant = match scope {
-            Scope::Tenant(tenant) => Some(tenant.clone()),
-            Scope::Local => handles.keys().find(|tenant| self.0.names.session(tenant).is(session)).cloned(),
+    async fn named(&self, scope: &Scope, session: &str) -> Result<(Tenant, Record), Fault> {
+        let candidates = match scope {
+            Scope::Tenant(tenant) => vec![tenant.clone()],
+            Scope::Local => {
+                // Those that were opened here are the likely ones; the others may have been before a restart.
+                let mut candidates = self.handles().tenants();
+                let others = self.0.backend.tenants().await?;
+                candidates.extend(others.into_iter().filter(|tenant| !candidates.contains(tenant)).collect::<Vec<_>>());
+                candidates
+            }
         };
-        let tenant = tenant.filter(|tenant| self.0.names.session(tenant).is(session)).ok_or(Fault::NoSession)?;
-        // A worker that was started anew knows no handles, but their names: whoever held one goes on with it.
-        let entry = handles.entry(tenant.clone()).or_insert(Handles { open: 1, used: now });
-        let idle = now.saturating_duration_since(entry.used) >= IDLE_HANDLE && self.0.jobs.active(&tenant) == 0;
-        if idle {
-            entry.open = 0;
-            return Err(Fault::NoSession);
+        for tenant in candidates {
+            match self.0.backend.record(&tenant).await {
+                Ok(record) if record.session.as_deref() == Some(session) => return Ok((tenant, record)),
+                Ok(_) | Err(BackendError::NotProvisioned(_)) => {}
+                Err(fault) => return Err(fault.into()),
+            }
         }
-        if entry.open == 0 {
-            return Err(Fault::SessionClosed);
-        }
-        entry.used = now;
-        Ok(tenant)
+        Err(Fault::NoSession)
     }
 
     /// How many handles and running jobs a tenant has.
     pub(crate) fn usage(&self, tenant: &Tenant) -> (usize, usize) {
-        let open = self.handles().get(tenant).map_or(0, |handles| handles.open);
-        (open, self.0.jobs.active(tenant))
+        let active = self.0.jobs.active(tenant);
+        (self.handles().count(tenant, clock::now(), active > 0), active)
     }
 
     /// Starts a command in the session's sandbox; returns when it runs.
     pub(crate) async fn start(&self, scope: &Scope, session: &str, submission: Submission) -> Result<Attached, Fault> {
-        let tenant = self.tenant_of(scope, session)?;
+        let tenant = self.tenant_of(scope, session).await?;
         let job = self.0.jobs.submit(&tenant, submission).map_err(Fault::Refused)?;
         job.started().await?;
         Ok(job)
@@ -183,7 +189,7 @@ impl Provider {
     }
 
     pub(crate) async fn read_file(&self, scope: &Scope, session: &str, path: &GuestPath) -> Result<Vec<u8>, Fault> {
-        let tenant = self.tenant_of(scope, session)?;
+        let tenant = self.tenant_of(scope, session).await?;
         let _place = self.0.jobs.occupy(&tenant, &format!("read_file {}", path.path)).map_err(Fault::Refused)?;
         self.heed_file(self.0.backend.read_file(&tenant, path, MOST_FILE_BYTES).await)
     }
@@ -196,7 +202,7 @@ impl Provider {
         path: GuestPath,
         content: Vec<u8>,
     ) -> Result<Written, Fault> {
-        let tenant = self.tenant_of(scope, session)?;
+        let tenant = self.tenant_of(scope, session).await?;
         let place = self.0.jobs.occupy(&tenant, &format!("write_file {}", path.path)).map_err(Fault::Refused)?;
         let backend = Arc::clone(&self.0.backend);
         let work = async move {
@@ -237,6 +243,7 @@ impl Provider {
 
     /// Ends every job and every tenant's processes.
     pub(crate) async fn shutdown(&self) -> Result<(), BackendError> {
+        self.0.watch.abort();
         self.0.jobs.close().await;
         let ended = self.heed(self.0.backend.shutdown().await);
         self.0.jobs.drained().await;
@@ -280,16 +287,22 @@ impl Provider {
         }
     }
 
-    fn handles(&self) -> MutexGuard<'_, HashMap<Tenant, Handles>> {
+    fn is_busy(&self, tenant: &Tenant) -> bool {
+        self.0.jobs.active(tenant) > 0
+    }
+
+    fn handles(&self) -> MutexGuard<'_, Handles> {
         self.0.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Whether anyone but the operator may use the sandbox.
+fn allowed(tenant: &Tenant, record: &Record) -> Result<(), BackendError> {
+    if record.disabled { Err(BackendError::Disabled(tenant.clone())) } else { Ok(()) }
+}
+
 /// The original's bound on a file, both ways.
 pub(crate) const MOST_FILE_BYTES: u64 = 3 << 20;
-
-/// How long a handle may go unused.
-pub(crate) const IDLE_HANDLE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests;

@@ -90,7 +90,7 @@ impl Tools {
                 Ok(tenant) => session::open(provider, &tenant).await,
                 Err(trouble) => Err(trouble),
             },
-            "close_session" => session::close(provider, &scope, &arguments),
+            "close_session" => session::close(provider, &scope, &arguments).await,
             "exec" => exec::exec(provider, &scope, &arguments, call.progress.as_mut()).await,
             "job_exec" => job::start(provider, &scope, &arguments).await,
             "job_poll" => job::poll(provider, &scope, &arguments).await,

@@ -1,7 +1,7 @@
 //! A backend for tests of what stands above: it does what the script says, and any call the script does not expect is a
 //! fault of the test.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use kit::Tenant;
@@ -13,12 +13,23 @@ use super::{
     FileError, Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Record,
     Started, UidMap, Usage, Written,
 };
+use crate::settings::TenantSettings;
 
 /// A backend that expects exactly the calls it was told of, in their order.
 pub(crate) struct Fake {
     assurances: Assurances,
     expected: Mutex<VecDeque<Expected>>,
     unexpected: Mutex<Vec<String>>,
+    tenants: Mutex<BTreeMap<Tenant, Known>>,
+}
+
+/// What the fake remembers of a tenant, so that not every look at it has to be expected.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) live: bool,
+    pub(crate) disabled: bool,
+    /// Whether something that a command left is alive.
+    pub(crate) populated: bool,
 }
 
 enum Expected {
@@ -28,6 +39,7 @@ enum Expected {
     Write(Tenant, String, Vec<u8>),
     Provision(Tenant),
     Destroy(Tenant),
+    Stop(Tenant),
     Shutdown,
 }
 
@@ -55,7 +67,12 @@ impl Fake {
             leftovers: Leftovers::Hidden,
             limits: Vec::new(),
         };
-        Arc::new(Self { assurances, expected: Mutex::default(), unexpected: Mutex::default() })
+        Arc::new(Self {
+            assurances,
+            expected: Mutex::default(),
+            unexpected: Mutex::default(),
+            tenants: Mutex::default(),
+        })
     }
 
     pub(crate) fn expect_open(&self, tenant: &Tenant) {
@@ -90,6 +107,24 @@ impl Fake {
 
     pub(crate) fn expect_destroy(&self, tenant: &Tenant) {
         self.expect(Expected::Destroy(tenant.clone()));
+    }
+
+    pub(crate) fn expect_stop(&self, tenant: &Tenant) {
+        self.expect(Expected::Stop(tenant.clone()));
+    }
+
+    /// Changes what is known of a tenant.
+    pub(crate) fn know(&self, tenant: &Tenant, change: impl FnOnce(&mut Known)) {
+        change(self.tenants.lock().unwrap().entry(tenant.clone()).or_default());
+    }
+
+    fn known(&self, tenant: &Tenant) -> Known {
+        self.tenants.lock().unwrap().get(tenant).copied().unwrap_or_default()
+    }
+
+    /// The session of a tenant of this fake.
+    fn session(tenant: &Tenant) -> String {
+        format!("s_of_{tenant}")
     }
 
     pub(crate) fn expect_shutdown(&self) {
@@ -153,12 +188,20 @@ impl Backend for Fake {
     }
 
     fn tenants(&self) -> Pending<'_, Result<Vec<Tenant>, BackendError>> {
-        Box::pin(async move { Err(self.refuse("tenants".to_owned())) })
+        Box::pin(async move { Ok(self.tenants.lock().unwrap().keys().cloned().collect()) })
     }
 
     fn record<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Record, BackendError>> {
-        let fault = self.refuse(format!("record {tenant}"));
-        Box::pin(async move { Err(fault) })
+        Box::pin(async move {
+            Ok(Record {
+                settings: TenantSettings::default(),
+                disabled: self.known(tenant).disabled,
+                session: Some(Self::session(tenant)),
+                pile: PileState::None,
+                disk_quota: DiskQuota::None,
+                profile: TenantSettings::default().over(&TenantSettings::default()),
+            })
+        })
     }
 
     fn change<'a>(&'a self, tenant: &'a Tenant, change: Change) -> Pending<'a, Result<Record, BackendError>> {
@@ -174,13 +217,17 @@ impl Backend for Fake {
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
             match self.next() {
-                Some(Expected::Open(expected, answer)) if expected == *tenant => answer.map(|()| Guest {
-                    os: "linux",
-                    arch: "x86_64",
-                    user: "root".to_owned(),
-                    home: "/root".to_owned(),
-                    pile: PileState::None,
-                    disk_quota: DiskQuota::None,
+                Some(Expected::Open(expected, answer)) if expected == *tenant => answer.map(|()| {
+                    self.know(tenant, |known| known.live = true);
+                    Guest {
+                        session: Self::session(tenant),
+                        os: "linux",
+                        arch: "x86_64",
+                        user: "root".to_owned(),
+                        home: "/root".to_owned(),
+                        pile: PileState::None,
+                        disk_quota: DiskQuota::None,
+                    }
                 }),
                 _ => Err(self.refuse(format!("open {tenant}"))),
             }
@@ -188,11 +235,23 @@ impl Backend for Fake {
     }
 
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>> {
-        Box::pin(async move { Err(self.refuse(format!("stop {tenant}"))) })
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Stop(expected)) if expected == *tenant => {
+                    self.know(tenant, |known| known.live = false);
+                    Ok(())
+                }
+                _ => Err(self.refuse(format!("stop {tenant}"))),
+            }
+        })
     }
 
-    fn is_live(&self, _: &Tenant) -> bool {
-        false
+    fn is_live(&self, tenant: &Tenant) -> bool {
+        self.known(tenant).live
+    }
+
+    fn has_processes(&self, tenant: &Tenant) -> bool {
+        self.known(tenant).populated
     }
 
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {

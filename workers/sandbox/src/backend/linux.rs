@@ -46,8 +46,9 @@ use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
     Assurances, Backend, BackendError, Change, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending,
-    Provision, Provisioned, Record, Share, Started, UidMap, Usage, Written,
+    PileState, Provision, Provisioned, Record, Share, Started, UidMap, Usage, Written,
 };
+use crate::random;
 use crate::settings::Profile;
 
 pub use self::init::init_main;
@@ -162,6 +163,7 @@ impl Inner {
         Record {
             settings: meta.settings.clone(),
             disabled: meta.disabled,
+            session: meta.session.clone(),
             pile: meta.pile_state(),
             disk_quota: self.assurances.disk_quota,
             profile,
@@ -179,6 +181,27 @@ impl Inner {
             inodes: Share { used: scan.total().inodes, bound: Some(limits.inodes) },
             pile: home.pile_bytes(),
         })
+    }
+
+    /// The name of a tenant's sandbox, given once and for good, and what became of its pile.
+    async fn named(self: &Arc<Self>, tenant: &Tenant) -> Result<(String, PileState), BackendError> {
+        let home = self.layout.tenant(tenant)?;
+        let meta = home.meta()?;
+        if let Some(session) = &meta.session {
+            return Ok((session.clone(), meta.pile_state()));
+        }
+        let slot = self.known(tenant)?;
+        self.to_the_end(async move {
+            let _alone = slot.alone().await;
+            let written = tokio::task::spawn_blocking(move || {
+                let mut meta = home.meta()?;
+                let session = meta.session.get_or_insert_with(|| format!("s_{:032x}", random::bits())).clone();
+                home.remember(&meta)?;
+                Ok((session, meta.pile_state()))
+            });
+            written.await.map_err(|fault| step("name a sandbox")(io::Error::other(fault)))?
+        })
+        .await
     }
 
     async fn change(self: &Arc<Self>, tenant: &Tenant, change: Change) -> Result<Record, BackendError> {
@@ -283,8 +306,9 @@ impl Backend for LinuxBackend {
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
             self.0.live(tenant).await?;
-            let pile = self.0.layout.tenant(tenant)?.meta()?.pile_state();
+            let (session, pile) = self.0.named(tenant).await?;
             Ok(Guest {
+                session,
                 os: "linux",
                 arch: std::env::consts::ARCH,
                 user: USER.to_owned(),
@@ -314,6 +338,14 @@ impl Backend for LinuxBackend {
     fn is_live(&self, tenant: &Tenant) -> bool {
         let slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.get(tenant).is_some_and(|slot| slot.live().is_some())
+    }
+
+    fn has_processes(&self, tenant: &Tenant) -> bool {
+        let live = {
+            let slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.get(tenant).and_then(|slot| slot.live())
+        };
+        live.is_some_and(|live| live.has_processes())
     }
 
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {

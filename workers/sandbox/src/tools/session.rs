@@ -7,11 +7,11 @@ use serde_json::json;
 use super::Answer;
 use super::arguments::Arguments;
 use crate::backend::{Leftovers, PileState};
-use crate::provider::{IDLE_HANDLE, Provider, Scope};
+use crate::provider::{Provider, Scope};
 
 pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
-    let opened = provider.open(tenant).await?;
-    let (session, guest) = (opened.session.to_string(), opened.guest);
+    let guest = provider.open(tenant).await?;
+    let session = guest.session;
     let background = provider.check_background_jobs().is_ok();
     let (leftovers, background_processes) = match provider.backend().assurances().leftovers {
         Leftovers::Visible => ("visible", "visible to later commands."),
@@ -33,7 +33,7 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
     );
     let structured = json!({
         "session": session, "os": guest.os, "arch": guest.arch, "user": guest.user, "home": guest.home,
-        "network": false, "background_jobs": background, "idle_timeout_s": IDLE_HANDLE.as_secs(),
+        "network": false, "background_jobs": background, "idle_timeout_s": provider.clocks().handle_idle.as_secs(),
         "leftovers": leftovers, "pile": pile,
     });
     // The id stands alone in the first block: the original's clients take the whole of it.
@@ -41,9 +41,9 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
     Ok(Reply { content, ..Reply::default() }.with_structured(structured))
 }
 
-pub(super) fn close(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
+pub(super) async fn close(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
     let session = arguments.text("session")?;
-    let left = provider.close(scope, session)?;
+    let left = provider.close(scope, session).await?;
     let mut reply = Reply::text(format!("closed {session}"));
     if left > 0 {
         reply.content.push(Content::Text(format!(

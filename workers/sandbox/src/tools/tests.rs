@@ -8,14 +8,15 @@ use super::{Audience, Tools};
 use crate::backend::fake::Fake;
 use crate::backend::{BackendError, Exit, FileError};
 use crate::jobs::table::Limits;
-use crate::provider::{Names, Provider};
+use crate::provider::Provider;
+use crate::settings::Clocks;
 
 fn tenant(name: &str) -> Tenant {
     Tenant::parse(name).unwrap()
 }
 
 fn tools(fake: &Arc<Fake>, audience: Audience) -> Arc<Tools> {
-    let provider = Provider::new(Arc::clone(fake) as _, Names::for_test(), Limits::default());
+    let provider = Provider::new(Arc::clone(fake) as _, Limits::default(), Clocks::default());
     Tools::new(provider, audience, Limits::default()).unwrap()
 }
 

@@ -213,3 +213,50 @@ async fn memory_that_is_used_up_ends_the_command_and_is_named() {
     assert_eq!(world.run(&me, "kill -9 $$").await.exit, Exit::Signal(9), "the next kill is not blamed on memory");
     assert_eq!(world.says(&me, "echo alive").await, "alive");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_has_one_name_for_its_life_that_no_other_has() {
+    let Some(world) = world("names") else { return };
+    let (me, you) = (world.make("me").await, world.make("you").await);
+    assert_eq!(world.backend.record(&me).await.unwrap().session, None, "none before it is opened");
+    let name = world.backend.open(&me).await.unwrap().session;
+    assert_eq!(name.len(), "s_".len() + 32);
+    assert_ne!(name, world.backend.open(&you).await.unwrap().session);
+    world.backend.stop(&me).await.unwrap();
+    assert_eq!(world.backend.open(&me).await.unwrap().session, name);
+    // A record of an older program has no name: it gets one, and keeps all else.
+    let record = world.state.path().join("tenants/me/meta.json");
+    let mut written: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    written.as_object_mut().unwrap().remove("session").unwrap();
+    std::fs::write(&record, written.to_string()).unwrap();
+    let given = world.backend.open(&me).await.unwrap().session;
+    assert_ne!(given, name);
+    assert_eq!(world.backend.record(&me).await.unwrap().session, Some(given.clone()));
+    // A sandbox that is made anew is another one.
+    world.backend.destroy(&me, false).await.unwrap();
+    world.make("me").await;
+    assert_ne!(world.backend.open(&me).await.unwrap().session, given);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_of_commands_are_seen_for_as_long_as_one_lives() {
+    let Some(world) = world("processes") else { return };
+    let me = world.make("me").await;
+    assert!(!world.backend.has_processes(&me));
+    world.backend.open(&me).await.unwrap();
+    assert!(!world.backend.has_processes(&me), "the first process is none of a command");
+    world.says(&me, "mkfifo gate; (read go < gate) >/dev/null 2>&1 &").await;
+    assert!(world.backend.has_processes(&me), "what was left behind");
+    world.says(&me, "echo go > gate").await;
+    let gone = async {
+        while world.backend.has_processes(&me) {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(gone).await;
+    let running = world.start(&me, "sleep 1000").await;
+    assert!(world.backend.has_processes(&me));
+    within(running.command.kill()).await.unwrap();
+    within(world.backend.stop(&me)).await.unwrap();
+    assert!(!world.backend.has_processes(&me));
+}

@@ -7,6 +7,8 @@ mod endings;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod idle;
+#[cfg(test)]
 mod ownership;
 #[cfg(test)]
 mod protocol;

@@ -26,21 +26,27 @@ pub(crate) struct World {
 
 /// A worker with these tenants, or `None` where this host forbids isolation; then the test says that it was skipped.
 pub(crate) async fn world(name: &str, tenants: &[&str]) -> Option<World> {
+    world_with(name, tenants, |_| {}).await
+}
+
+/// A worker that is started otherwise than usual.
+pub(crate) async fn world_with(name: &str, tenants: &[&str], change: impl FnOnce(&mut Config)) -> Option<World> {
     let state = tempfile::tempdir().unwrap();
-    let sandbox = open(name, &state).await?;
+    let sandbox = open(name, &state, change).await?;
     for tenant in tenants {
         sandbox.create(&Tenant::parse_new(tenant).unwrap(), Pile::None).await.unwrap();
     }
     Some(serve(sandbox, state))
 }
 
-async fn open(name: &str, state: &tempfile::TempDir) -> Option<Sandbox> {
-    let config = Config::new(
+async fn open(name: &str, state: &tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Option<Sandbox> {
+    let mut config = Config::new(
         state.path().join("sandbox"),
         env!("CARGO_BIN_EXE_sandbox-init").into(),
         Vec::new(),
         Settings::default(),
     );
+    change(&mut config);
     match Sandbox::open(config).await {
         Ok(sandbox) => Some(sandbox),
         Err(OpenError::NoIsolation(why)) => {
@@ -81,7 +87,7 @@ impl World {
         soon(self.sandbox.shutdown()).await.unwrap();
         // A killed process drops nothing either; and a late drop in this one would take the next worker's cgroups away.
         std::mem::forget(self.sandbox);
-        let sandbox = open(name, &self.state).await.unwrap();
+        let sandbox = open(name, &self.state, |_| {}).await.unwrap();
         serve(sandbox, self.state)
     }
 

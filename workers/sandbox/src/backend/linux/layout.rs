@@ -43,6 +43,9 @@ pub(super) struct Meta {
     /// Whether nobody but the operator may use it for now.
     #[serde(default)]
     pub(super) disabled: bool,
+    /// The name by which clients hold it; absent until it is opened first.
+    #[serde(default)]
+    pub(super) session: Option<String>,
 }
 
 /// Whether there is a sandbox to use.
@@ -67,7 +70,7 @@ pub(super) enum Pile {
 impl Meta {
     pub(super) fn new(first_uid: Option<u32>) -> Self {
         let (pile, stage, settings) = (Pile::None, Stage::Making, TenantSettings::default());
-        Self { version: VERSION, first_uid, pile, stage, settings, disabled: false }
+        Self { version: VERSION, first_uid, pile, stage, settings, disabled: false, session: None }
     }
 
     pub(super) fn pile_state(&self) -> PileState {

@@ -230,6 +230,13 @@ impl Live {
         }
     }
 
+    /// Whether a command runs, or left something that does.
+    pub(super) fn has_processes(&self) -> bool {
+        let table = self.table();
+        let populated = |job: &Arc<Job>| job.cgroup.as_ref().is_some_and(CommandCgroup::is_populated);
+        !table.jobs.is_empty() || table.leftovers.iter().any(populated)
+    }
+
     /// Gives an order and waits for what came of it.
     pub(super) async fn ask(
         &self,
@@ -301,6 +308,8 @@ impl Live {
             let Some(job) = table.jobs.get(&id).map(Arc::clone) else { return };
             if job.cgroup.is_some() {
                 table.jobs.remove(&id);
+                // At one instant, so that what it left is never unseen.
+                table.leftovers.push(Arc::clone(&job));
             }
             job
         };
@@ -308,7 +317,7 @@ impl Live {
             job.gone.send_replace(true);
         }
         job.end(self.exit(&job, status));
-        self.tidy(job);
+        self.tidy();
     }
 
     fn exit(&self, job: &Job, status: Status) -> Exit {
@@ -327,9 +336,8 @@ impl Live {
     }
 
     /// Removes the groups of commands of which nothing is left.
-    fn tidy(&self, ended: Arc<Job>) {
+    fn tidy(&self) {
         let mut table = self.table();
-        table.leftovers.push(ended);
         table.leftovers.retain(|job| job.cgroup.as_ref().is_some_and(|cgroup| !cgroup.remove()));
     }
 
