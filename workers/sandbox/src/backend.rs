@@ -242,6 +242,10 @@ pub trait Command: Send + Sync {
 
     /// Whether processes of this command are alive now, the shell included.
     fn is_populated(&self) -> bool;
+
+    /// How many of its processes the kernel has ended, up to the shell's end, because the tenant's memory was used up.
+    /// Where the kernel counts for whole tenants only, those of the tenant since the command began.
+    fn lost_to_memory(&self) -> u64;
 }
 
 /// How the shell ended.

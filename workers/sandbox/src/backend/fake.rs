@@ -334,6 +334,10 @@ impl Command for FakeCommand {
     fn is_populated(&self) -> bool {
         *self.populated.borrow()
     }
+
+    fn lost_to_memory(&self) -> u64 {
+        0
+    }
 }
 
 fn script() -> (Started, Script) {

@@ -147,7 +147,9 @@ impl Inner {
                 open_files: limits.open_files,
                 file_size: limits.file_size,
                 memory_each: self.cgroups.memory_by().is_none().then_some(limits.memory),
-                temporary: limits.memory / 2,
+                // Both full are half of what the tenant has, so that filling them ends no process.
+                temporary: limits.memory / 4,
+                yielding: self.cgroups.cpu_by().is_none(),
             },
             environment: environment(host_name, pile, profile),
             nested: !self.cgroups.can_kill(),

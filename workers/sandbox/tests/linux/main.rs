@@ -15,6 +15,8 @@ mod host;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod ordinary_user;
 #[cfg(test)]
 mod owner;

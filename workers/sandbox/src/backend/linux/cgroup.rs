@@ -1,7 +1,19 @@
-//! Control groups: what proves a command's death where the service may write them, and what bounds a tenant's memory.
+//! Control groups: what proves a command's death where the service may write them, and what bounds a tenant.
 //!
 //! The second version, alone or beside the first, is used for killing and for proof; its controllers or the first
-//! version's for limits. Whatever is not writable is simply not used, and said so in the backend's assurances.
+//! version's for limits, each where it is to be had. Whatever is not writable is simply not used, and said so in the
+//! backend's assurances.
+//!
+//! ```text
+//! the service's own group, or the one above
+//! └─ playground-…           what all tenants have together: less than the host
+//!    └─ t-alice             what alice has
+//!       ├─ init             her first process          (second version)
+//!       └─ job-1            one command and its tree   (second version)
+//! ```
+
+mod controller;
+mod place;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +27,8 @@ use kit::Tenant;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Pid;
 
-use super::wire::HEAD_ROOM;
+use self::controller::{Controller, Version};
+use self::place::{Hierarchies, Unified, make_folder};
 use crate::settings::Limits;
 
 /// The folders of one service; each tenant has one of its own in each.
@@ -23,33 +36,26 @@ use crate::settings::Limits;
 pub(super) struct Cgroups {
     /// Of the second version; absent where it cannot be written or is too old to kill.
     unified: Option<PathBuf>,
-    /// Of the first version's controllers.
-    memory: Option<PathBuf>,
-    pids: Option<PathBuf>,
-    /// Whether the second version bounds memory and processes itself.
-    controllers: bool,
+    /// What the second version bounds itself.
+    second: Vec<Controller>,
+    /// Of the first version, for what the second one does not bound.
+    first: Vec<(Controller, PathBuf)>,
 }
 
 impl Cgroups {
     /// Finds what may be written below this process's own groups. `name` tells services apart.
     pub(super) fn discover(name: &str) -> Self {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let make = |folder: Option<PathBuf>| {
-            let folder = folder?.join(name);
-            make_folder(&folder).ok()?;
-            // The folder may be another user's that is left from long ago; only making one in it tells.
-            let trial = folder.join(format!("try-{}", std::process::id()));
-            let usable = fs::create_dir(&trial).is_ok() && fs::remove_dir(&trial).is_ok();
-            usable.then_some(folder)
+        let hierarchies = Hierarchies::read();
+        let (unified, second) = match place::unified(&hierarchies, name) {
+            Some(Unified { folder, controllers }) => (Some(folder), controllers),
+            None => (None, Vec::new()),
         };
-        let unified = make(own_folder(&mounts, &own, None)).filter(|folder| may_kill(folder));
-        let controllers = unified
-            .as_deref()
-            .is_some_and(|folder| folder.parent().is_some_and(enable_controllers) && enable_controllers(folder));
-        let first = |controller| if controllers { None } else { make(own_folder(&mounts, &own, Some(controller))) };
-        let (memory, pids) = (first("memory"), first("pids"));
-        Self { unified, memory, pids, controllers }
+        let first = Controller::ALL
+            .into_iter()
+            .filter(|controller| !second.contains(controller))
+            .filter_map(|controller| Some((controller, place::first(&hierarchies, controller, name)?)))
+            .collect();
+        Self { unified, second, first }
     }
 
     pub(super) fn can_kill(&self) -> bool {
@@ -57,11 +63,26 @@ impl Cgroups {
     }
 
     pub(super) fn memory_by(&self) -> Option<&'static str> {
-        if self.controllers { Some("cgroup v2") } else { self.memory.is_some().then_some("cgroup v1") }
+        self.by(Controller::Memory)
     }
 
     pub(super) fn processes_by(&self) -> Option<&'static str> {
-        if self.controllers { Some("cgroup v2") } else { self.pids.is_some().then_some("cgroup v1") }
+        self.by(Controller::Processes)
+    }
+
+    pub(super) fn cpu_by(&self) -> Option<&'static str> {
+        self.by(Controller::Cpu)
+    }
+
+    fn by(&self, wanted: Controller) -> Option<&'static str> {
+        if self.second.contains(&wanted) {
+            return Some("cgroup v2");
+        }
+        self.first.iter().any(|(controller, _)| *controller == wanted).then_some("cgroup v1")
+    }
+
+    fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.unified.iter().chain(self.first.iter().map(|(_, folder)| folder))
     }
 
     /// Makes a tenant's groups, after ending what a killed predecessor may have left in them.
@@ -73,53 +94,44 @@ impl Cgroups {
         owner: Option<u32>,
     ) -> io::Result<TenantCgroup> {
         // Another process of the same service, now gone, may have taken the empty folders with it.
-        for folder in [&self.unified, &self.memory, &self.pids].into_iter().flatten() {
-            make_folder(folder)?;
+        self.folders().try_for_each(|folder| make_folder(folder))?;
+        if let (false, Some(unified)) = (self.second.is_empty(), &self.unified) {
+            controller::enable(unified);
+            self.second.iter().try_for_each(|controller| controller.bound_all(Version::Second, unified))?;
         }
-        if let (true, Some(unified)) = (self.controllers, &self.unified) {
-            enable_controllers(unified);
+        for (controller, folder) in &self.first {
+            controller.bound_all(Version::First, folder)?;
         }
         let groups = self.of(tenant);
         groups.remove(deadline)?;
         if let Some(unified) = &groups.unified {
             fs::create_dir(unified)?;
             fs::create_dir(unified.join(FIRST))?;
-            if self.controllers {
-                fs::write(unified.join("memory.max"), limits.memory.to_string())?;
-                fs::write(unified.join("pids.max"), (limits.processes + HEAD_ROOM).to_string())?;
-                let _ = fs::write(unified.join("memory.swap.max"), "0");
-            }
+            self.second.iter().try_for_each(|controller| controller.bound(Version::Second, unified, limits))?;
             // The first process puts commands into groups itself, for which it must own the ancestor's list too.
             give(unified, owner)?;
             give(&unified.join(FIRST), owner)?;
         }
-        if let Some(memory) = &groups.memory {
-            fs::create_dir(memory)?;
-            fs::write(memory.join("memory.limit_in_bytes"), limits.memory.to_string())?;
-            let _ = fs::write(memory.join("memory.memsw.limit_in_bytes"), limits.memory.to_string());
-        }
-        if let Some(pids) = &groups.pids {
-            fs::create_dir(pids)?;
-            fs::write(pids.join("pids.max"), (limits.processes + HEAD_ROOM).to_string())?;
+        for (controller, folder) in &groups.first {
+            fs::create_dir(folder)?;
+            controller.bound(Version::First, folder, limits)?;
         }
         Ok(TenantCgroup { owner, ..groups })
     }
 
     fn of(&self, tenant: &Tenant) -> TenantCgroup {
-        let join = |folder: &Option<PathBuf>| folder.as_ref().map(|folder| folder.join(format!("{TENANT}{tenant}")));
+        let join = |folder: &PathBuf| folder.join(format!("{TENANT}{tenant}"));
         TenantCgroup {
-            unified: join(&self.unified),
-            memory: join(&self.memory),
-            pids: join(&self.pids),
-            controllers: self.controllers,
+            unified: self.unified.as_ref().map(join),
+            second: self.second.clone(),
+            first: self.first.iter().map(|(controller, folder)| (*controller, join(folder))).collect(),
             owner: None,
         }
     }
 
     /// The tenants that have groups, of whatever service of this state made them.
     pub(super) fn tenants(&self) -> BTreeSet<Tenant> {
-        let folders = [&self.unified, &self.memory, &self.pids].into_iter().flatten();
-        let entries = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        let entries = self.folders().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
         entries.filter_map(|entry| Tenant::parse(entry.file_name().to_str()?.strip_prefix(TENANT)?).ok()).collect()
     }
 
@@ -130,7 +142,7 @@ impl Cgroups {
 
     /// Removes the service's own folders, if no tenant is left in them.
     pub(super) fn leave(&self) {
-        for folder in [&self.unified, &self.memory, &self.pids].into_iter().flatten() {
+        for folder in self.folders() {
             let _ = fs::remove_dir(folder);
         }
     }
@@ -140,9 +152,8 @@ impl Cgroups {
 #[derive(Debug)]
 pub(super) struct TenantCgroup {
     unified: Option<PathBuf>,
-    memory: Option<PathBuf>,
-    pids: Option<PathBuf>,
-    controllers: bool,
+    second: Vec<Controller>,
+    first: Vec<(Controller, PathBuf)>,
     /// The user of the host that the first process is, where that is not the service's own.
     owner: Option<u32>,
 }
@@ -156,11 +167,12 @@ impl TenantCgroup {
     /// Puts a process that has just been born into the groups where it is to live.
     pub(super) fn adopt(&self, pid: Pid) -> io::Result<()> {
         let unified = self.unified.as_ref().map(|folder| folder.join(FIRST));
-        for folder in [&unified, &self.memory, &self.pids].into_iter().flatten() {
+        for folder in unified.iter().chain(self.first.iter().map(|(_, folder)| folder)) {
             fs::write(folder.join("cgroup.procs"), pid.as_raw_nonzero().to_string())?;
         }
-        if let (true, Some(unified)) = (self.controllers, &self.unified) {
-            let _ = enable_controllers(unified);
+        if let (false, Some(unified)) = (self.second.is_empty(), &self.unified) {
+            // A command's group then counts for itself; the bounds hold all the same where it cannot.
+            controller::enable(unified);
         }
         Ok(())
     }
@@ -183,12 +195,13 @@ impl TenantCgroup {
 
     /// How many of the tenant's processes the kernel has ended for want of memory.
     pub(super) fn ended_for_memory(&self) -> u64 {
-        let file = match (&self.memory, &self.unified) {
-            (Some(memory), _) => memory.join("memory.oom_control"),
-            (None, Some(unified)) if self.controllers => unified.join("memory.events"),
-            (None, _) => return 0,
+        let first = self.first.iter().find(|(controller, _)| *controller == Controller::Memory);
+        let file = match (first, &self.unified) {
+            (Some((_, folder)), _) => folder.join("memory.oom_control"),
+            (None, Some(unified)) => unified.join(EVENTS),
+            (None, None) => return 0,
         };
-        fs::read_to_string(file).ok().and_then(|text| field(&text, "oom_kill")).unwrap_or(0)
+        ended_for_memory(&file).unwrap_or(0)
     }
 
     /// Ends whatever is in the groups and removes them. A group that is not there is removed already.
@@ -206,7 +219,7 @@ impl TenantCgroup {
             }
             remove_below(unified, until)?;
         }
-        for folder in [&self.memory, &self.pids].into_iter().flatten() {
+        for (_, folder) in &self.first {
             remove_folder(folder, until)?;
         }
         Ok(())
@@ -226,6 +239,12 @@ impl CommandCgroup {
 
     pub(super) fn is_populated(&self) -> bool {
         populated(&self.0)
+    }
+
+    /// How many of the command's processes the kernel has ended for want of memory; `None` where only the tenant's are
+    /// counted.
+    pub(super) fn ended_for_memory(&self) -> Option<u64> {
+        ended_for_memory(&self.0.join(EVENTS))
     }
 
     /// Removes the group if it is empty; the kernel refuses otherwise.
@@ -291,58 +310,8 @@ fn pause(until: std::time::Instant) -> io::Result<()> {
     Ok(())
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
-        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => Err(fault),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Whether groups below `folder` can be made and killed: tried, since nothing else tells for sure.
-fn may_kill(folder: &Path) -> bool {
-    let trial = folder.join(format!("try-{}", std::process::id()));
-    if fs::create_dir(&trial).is_err() {
-        return false;
-    }
-    let worked = fs::write(trial.join("cgroup.kill"), "1").is_ok()
-        && fs::OpenOptions::new().write(true).open(trial.join("cgroup.procs")).is_ok();
-    let _ = fs::remove_dir(&trial);
-    worked
-}
-
-fn enable_controllers(folder: &Path) -> bool {
-    let enabled = || {
-        let text = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
-        ["memory", "pids"].iter().all(|wanted| text.split_whitespace().any(|controller| controller == *wanted))
-    };
-    enabled() || (fs::write(folder.join("cgroup.subtree_control"), "+memory +pids").is_ok() && enabled())
-}
-
-/// The folder of this process's own group, of the second version or of one controller of the first.
-fn own_folder(mounts: &str, own: &str, controller: Option<&str>) -> Option<PathBuf> {
-    let path = own.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let found = match controller {
-            None => number == "0" && controllers.is_empty(),
-            Some(wanted) => controllers.split(',').any(|name| name == wanted),
-        };
-        found.then_some(path)
-    })?;
-    mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
-        let mut kind = kind.split(' ');
-        let (name, options) = (kind.next()?, kind.nth(1)?);
-        let found = match controller {
-            None => name == "cgroup2",
-            Some(wanted) => name == "cgroup" && options.split(',').any(|option| option == wanted),
-        };
-        // A container's mount may show only a part of the hierarchy.
-        let below = Path::new(path).strip_prefix(root).or_else(|_| Path::new(path).strip_prefix("/")).ok()?;
-        found.then(|| Path::new(point).join(below))
-    })
+fn ended_for_memory(file: &Path) -> Option<u64> {
+    field(&fs::read_to_string(file).ok()?, "oom_kill")
 }
 
 /// Where the first process itself lives, apart from commands, as the second version asks once it bounds anything.
@@ -351,26 +320,5 @@ const FIRST: &str = "init";
 /// What a tenant's folder begins with.
 const TENANT: &str = "t-";
 
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::own_folder;
-
-    const HYBRID: &str = "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-                          31 20 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
-
-    #[test]
-    fn both_versions_are_found_on_a_hybrid_host() {
-        let own = "4:memory:/a/b\n0::/c";
-        assert_eq!(own_folder(HYBRID, own, Some("memory")), Some(PathBuf::from("/sys/fs/cgroup/memory/a/b")));
-        assert_eq!(own_folder(HYBRID, own, None), Some(PathBuf::from("/sys/fs/cgroup/unified/c")));
-        assert_eq!(own_folder(HYBRID, own, Some("pids")), None);
-    }
-
-    #[test]
-    fn a_mount_of_a_part_of_the_hierarchy_is_entered_at_its_root() {
-        let mounts = "31 20 0:27 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
-        assert_eq!(own_folder(mounts, "0::/docker/x/y", None), Some(PathBuf::from("/sys/fs/cgroup/y")));
-    }
-}
+/// Where the second version counts what it has done for want of memory.
+const EVENTS: &str = "memory.events";

@@ -43,6 +43,10 @@ impl Command for LinuxCommand {
             None => !*self.job.gone.borrow(),
         }
     }
+
+    fn lost_to_memory(&self) -> u64 {
+        self.live.lost_to_memory(&self.job)
+    }
 }
 
 impl LinuxCommand {

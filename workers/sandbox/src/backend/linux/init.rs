@@ -56,6 +56,7 @@ pub fn init_main() -> ExitCode {
         filters,
         nested: setup.nested,
         environment: job::environment(&setup),
+        expendable: job::expendable(),
         processes: setup.limits.processes,
         children: HashMap::new(),
     };
@@ -84,6 +85,8 @@ struct Init {
     filters: Option<Vec<filter::Program>>,
     nested: bool,
     environment: Vec<CString>,
+    /// Commands' score when the kernel looks for whom to end for want of memory.
+    expendable: String,
     /// How many processes commands may have.
     processes: u64,
     /// What was forked for an order and has not been reaped.

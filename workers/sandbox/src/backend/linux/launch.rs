@@ -11,6 +11,7 @@ use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, memfd_create, open};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getgid, getuid, pidfd_send_signal, waitid};
+use rustix::thread::CapabilitySet;
 
 use super::cgroup::TenantCgroup;
 use super::layout::{RANGE, step};
@@ -155,6 +156,7 @@ fn prepare(pid: Pid, users: Users, cgroup: Option<&TenantCgroup>) -> Result<(), 
     };
     match users {
         Users::Range(first) => {
+            set_oom_score(pid);
             write("gid_map", format!("0 {first} {RANGE}\n"))?;
             write("uid_map", format!("0 {first} {RANGE}\n"))
         }
@@ -163,6 +165,16 @@ fn prepare(pid: Pid, users: Users, cgroup: Option<&TenantCgroup>) -> Result<(), 
             write("gid_map", format!("{GUEST} {} 1\n", getgid().as_raw()))?;
             write("uid_map", format!("{GUEST} {} 1\n", getuid().as_raw()))
         }
+    }
+}
+
+/// Puts the tenant before the host's own services when the machine's memory runs out. Only a privileged writer also sets
+/// how low the tenant may set it itself; without that, the first process would be the only one to stay so high.
+fn set_oom_score(pid: Pid) {
+    if rustix::thread::capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_RESOURCE)) {
+        let own: i32 =
+            fs::read_to_string("/proc/self/oom_score_adj").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let _ = fs::write(format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero()), (own + 300).min(1000).to_string());
     }
 }
 

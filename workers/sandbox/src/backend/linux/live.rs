@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kit::Tenant;
@@ -65,8 +65,10 @@ pub(super) struct Job {
     pub(super) gone: watch::Sender<bool>,
     /// Whether we ended it ourselves, so that the kernel did not.
     pub(super) killed: AtomicBool,
-    /// How many processes the kernel had ended for want of memory when this command began.
-    memory_before: u64,
+    /// How many processes of the tenant the kernel had ended for want of memory when this command began.
+    lost_before: u64,
+    /// How many it had ended of this command when the shell ended.
+    lost: OnceLock<u64>,
 }
 
 impl Live {
@@ -205,14 +207,15 @@ impl Live {
 
     /// Registers a command before it is ordered, so that no report of it can come too early.
     pub(super) fn register(&self, id: u64, cgroup: Option<CommandCgroup>) -> Result<Arc<Job>, BackendError> {
-        let memory_before = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
+        let lost_before = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
         let job = Arc::new(Job {
             id,
             cgroup,
             exit: watch::Sender::new(None),
             gone: watch::Sender::new(false),
             killed: AtomicBool::new(false),
-            memory_before,
+            lost_before,
+            lost: OnceLock::new(),
         });
         let mut table = self.table();
         if table.closed {
@@ -316,6 +319,8 @@ impl Live {
         if last {
             job.gone.send_replace(true);
         }
+        // Now, since its group may be gone in a moment.
+        let _ = job.lost.set(self.lost_to_memory(&job));
         job.end(self.exit(&job, status));
         self.tidy();
     }
@@ -323,16 +328,23 @@ impl Live {
     fn exit(&self, job: &Job, status: Status) -> Exit {
         // A shell whose program was ended for want of memory says so with the code that shells use for its signal.
         let by_kill = matches!(status, Status::Signal(libc::SIGKILL) | Status::Code(BY_KILL));
-        if by_kill && !job.killed.load(Ordering::Relaxed) {
-            let now = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
-            if now > job.memory_before {
-                return Exit::OutOfMemory;
-            }
+        if by_kill && !job.killed.load(Ordering::Relaxed) && self.lost_to_memory(job) > 0 {
+            return Exit::OutOfMemory;
         }
         match status {
             Status::Code(code) => Exit::Code(code),
             Status::Signal(signal) => Exit::Signal(signal),
         }
+    }
+
+    /// How many processes of a command the kernel ended for want of memory, up to the end of its shell.
+    pub(super) fn lost_to_memory(&self, job: &Job) -> u64 {
+        let counted = || {
+            let own = job.cgroup.as_ref().and_then(CommandCgroup::ended_for_memory);
+            let all = || self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
+            own.unwrap_or_else(|| all().saturating_sub(job.lost_before))
+        };
+        job.lost.get().copied().unwrap_or_else(counted)
     }
 
     /// Removes the groups of commands of which nothing is left.

@@ -73,6 +73,7 @@ pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups) -> Ass
         limits: vec![
             ("memory", cgroups.memory_by().unwrap_or("rlimit of each process")),
             ("processes", cgroups.processes_by().unwrap_or("rlimit")),
+            ("cpu", cgroups.cpu_by().unwrap_or("a priority below the service's")),
             ("open files", "rlimit"),
             ("file size", "rlimit"),
         ],

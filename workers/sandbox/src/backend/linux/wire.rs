@@ -75,8 +75,10 @@ pub(super) struct Bounds {
     pub(super) file_size: u64,
     /// Bytes of private memory a process, where no cgroup bounds the tenant.
     pub(super) memory_each: Option<u64>,
-    /// Bytes of each file system in memory.
+    /// Bytes of each of the two file systems in memory.
     pub(super) temporary: u64,
+    /// Whether only a lower priority keeps the tenant from the service's processors.
+    pub(super) yielding: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -51,10 +51,20 @@ fn bound(limits: &Bounds) -> Result<(), Fault> {
     limit(Resource::Memlock, 64 << 20)?;
     limit(Resource::Msgqueue, 800 << 10)?;
     limit(Resource::Nofile, limits.open_files)?;
+    if limits.yielding {
+        // A service that is held so low itself that this is no lower stays as it is.
+        let _ = rustix::process::nice(YIELDING);
+    }
     match limits.memory_each {
         Some(memory) => limit(Resource::Data, memory),
         None => Ok(()),
     }
+}
+
+/// The score of commands: when memory runs out, the kernel is to end them and not the first process.
+pub(super) fn expendable() -> String {
+    let own: i32 = std::fs::read_to_string(OOM_SCORE).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    (own + 500).min(1000).to_string()
 }
 
 /// Forks for a command. Returns in the first process alone.
@@ -129,6 +139,8 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     let id = start.id;
     let confined = init.filters.is_some();
     let become_user = || if confined { become_guest(false) } else { Ok(()) };
+    // Best effort: a host may give every process the highest score already.
+    let _ = std::fs::write(OOM_SCORE, &init.expendable);
     if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
         give_up(init, id, Step::Become, &fault);
     }
@@ -166,8 +178,6 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
 }
 
 fn detach(streams: &[OwnedFd; 3]) -> io::Result<()> {
-    // When memory runs out, the kernel is to end commands, not the first process.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     rustix::process::setsid()?;
     for (number, stream) in (0..).zip(streams) {
         kernel::duplicate_onto(stream.as_fd(), number)?;
@@ -239,6 +249,11 @@ pub(super) fn environment(setup: &Setup) -> Vec<CString> {
 
 /// The descriptor is closed before the text runs, so that a command has the three standard ones alone.
 const READ_AND_EVALUATE: &str = "__text=$(cat <&3); exec 3<&-; eval \"$__text\"";
+
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+
+/// A tenth of the weight of a process with the usual priority.
+const YIELDING: i32 = 10;
 
 /// The kernel's bound on one argument of a program, its ending zero byte included.
 const LONGEST_ARGUMENT: u64 = 128 << 10;
