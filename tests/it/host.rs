@@ -32,3 +32,11 @@ pub(crate) fn remove(state: &Path, tenant: &str) {
     let output = run(command);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
+
+/// The same for a tenant that may not be there.
+pub(crate) fn destroy_if_there(state: &Path, tenant: &str) {
+    let mut command = playground(["user", "destroy", tenant, "--yes", "--delete-pile", "--state"]);
+    command.arg(state);
+    let output = run(command);
+    assert!(matches!(output.status.code(), Some(0 | 6)), "{}", text(&output.stderr));
+}

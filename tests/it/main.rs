@@ -40,6 +40,9 @@ mod quickstart;
 mod sandbox_life;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod soak;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod stdio;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -17,14 +17,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program with a cleared environment and these arguments.
 pub(crate) fn playground<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_playground"));
+    // Long runs are those of the build that is shipped.
+    let built = std::env::var_os("PLAYGROUND_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_playground").into());
+    let mut command = program(built);
     command.args(arguments).env("PATH", "/nowhere").env("HOME", "/nowhere").stdin(Stdio::null());
     command
 }
 
 /// Any program with a cleared environment.
 #[expect(clippy::disallowed_methods, reason = "a test of processes starts them")]
-pub(crate) fn program(name: &str) -> Command {
+pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.env_clear();
     command
