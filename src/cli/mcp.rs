@@ -2,8 +2,8 @@
 
 use clap::Args;
 use kit::Tenant;
-use sandbox::backend::Pile;
-use sandbox::{OpenError, ServeError};
+use sandbox::backend::{BackendError, Pile};
+use sandbox::{OpenError, Sandbox, ServeError};
 
 use super::failure::{Code, Failure};
 use super::place::Place;
@@ -16,9 +16,10 @@ pub(super) struct Mcp {
     #[command(flatten)]
     place: Place,
 
-    /// The tenant whose sandbox is served; made when it is not there.
-    #[arg(long, value_name = "NAME", default_value = "local", value_parser = Tenant::parse_new)]
-    tenant: Tenant,
+    /// The tenant whose sandbox is meant where open_session names none; made when it is not there. Without it: the only
+    /// one there is, or `local`, made when there is none; with several, open_session has to name one.
+    #[arg(long, value_name = "NAME", value_parser = Tenant::parse_new)]
+    tenant: Option<Tenant>,
 }
 
 impl Mcp {
@@ -40,9 +41,9 @@ impl Mcp {
             OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
             OpenError::Backend(_) => Failure::new(fault),
         })?;
-        let made = sandbox.create(&self.tenant, Pile::IfEnforceable).await;
-        let served = match made {
-            Ok(_) => sandbox.serve_stdio(&self.tenant, signals.next()).await.map_err(|fault| match &fault {
+        let chosen = self.choose(&sandbox).await;
+        let served = match chosen {
+            Ok(tenant) => sandbox.serve_stdio(tenant.as_ref(), signals.next()).await.map_err(|fault| match &fault {
                 ServeError::ControlLost(_) => Failure::new(fault).code(Code::ControlLost),
                 ServeError::Io(_) => Failure::new(fault),
             }),
@@ -54,7 +55,27 @@ impl Mcp {
         });
         served.and(ended)
     }
+
+    /// Whose sandbox is meant where none is named.
+    async fn choose(&self, sandbox: &Sandbox) -> Result<Option<Tenant>, BackendError> {
+        let make = match &self.tenant {
+            Some(named) => named.clone(),
+            None => match &sandbox.list().await?[..] {
+                [] => Tenant::parse_new(ALONE).map_err(|fault| BackendError::Step {
+                    step: format!("call a tenant {ALONE}"),
+                    source: std::io::Error::other(fault),
+                })?,
+                [only] => return Ok(Some(only.tenant.clone())),
+                _ => return Ok(None),
+            },
+        };
+        sandbox.create(&make, Pile::IfEnforceable).await?;
+        Ok(Some(make))
+    }
 }
+
+/// Who works alone on a machine need not think of a name.
+const ALONE: &str = "local";
 
 const EXAMPLE: &str = "\
 Example:

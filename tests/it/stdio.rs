@@ -18,8 +18,17 @@ struct Pipe {
 
 impl Pipe {
     fn start(state: &std::path::Path) -> Self {
+        Self::start_for(state, None)
+    }
+
+    fn start_for(state: &std::path::Path, tenant: Option<&str>) -> Self {
         let mut command = playground(["mcp", "--state"]);
-        command.arg(state).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg(state)
+            .args(tenant.map(|tenant| format!("--tenant={tenant}")))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = command.spawn().expect("starts");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (tell, lines) = channel();
@@ -118,4 +127,39 @@ fn a_signal_ends_everything_that_was_opened() {
     assert_eq!(pipe.ended(), Some(0));
     assert!(family.iter().all(|member| member.gone_within(std::time::Duration::from_secs(2))));
     remove(&state, "local");
+}
+
+#[test]
+fn the_only_tenant_is_meant_and_among_several_one_has_to_be_named() {
+    if !isolates("stdio tenants") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let opened = |tenant: Option<&str>, named: &Value| {
+        let mut pipe = Pipe::start_for(&place.path().join("state"), tenant);
+        pipe.initialize();
+        pipe.say(&call(2, "open_session", named));
+        let result = pipe.hear()["result"].clone();
+        pipe.say(&call(
+            3,
+            "exec",
+            &json!({ "session": result["structuredContent"]["session"], "command": "hostname" }),
+        ));
+        let who = pipe.hear()["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
+        drop(pipe.input.take());
+        assert_eq!(pipe.ended(), Some(0));
+        (result["content"][0]["text"].as_str().expect("a text").to_owned(), who)
+    };
+    // With none there, `local` is made; it is the only one then, and its session is the same each time.
+    let (first, who) = opened(None, &json!({}));
+    assert_eq!(who, "local\n[exit 0]");
+    assert_eq!(opened(None, &json!({})).0, first);
+    let (other, who) = opened(Some("other"), &json!({}));
+    assert_eq!((who.as_str(), other == first), ("other\n[exit 0]", false));
+    let (refused, _) = opened(None, &json!({}));
+    assert!(refused.contains("`tenant` is missing"), "{refused}");
+    assert_eq!(opened(None, &json!({ "tenant": "local" })), (first, "local\n[exit 0]".to_owned()));
+    assert_eq!(opened(Some("other"), &json!({})).0, other, "one that is named at the start is meant");
+    remove(&place.path().join("state"), "local");
+    remove(&place.path().join("state"), "other");
 }

@@ -173,16 +173,17 @@ impl Sandbox {
         }
     }
 
-    /// Serves one tenant's tools to the person at the other end of standard input and output, until the input ends or
-    /// `stop` resolves. The caller has made the tenant; `open_session` may name another one of this machine.
+    /// Serves the tools to the person at the other end of standard input and output, until the input ends or `stop`
+    /// resolves. `open_session` may name any tenant of this machine and has to without `tenant`, which the caller has
+    /// made.
     ///
     /// Where standard input is not a pipe, a read of it cannot be interrupted: after `stop` the caller must not wait for
     /// the runtime's blocking threads.
     ///
     /// # Errors
     /// When control over a tenant's processes is lost.
-    pub async fn serve_stdio(&self, tenant: &Tenant, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let tools = self.tools(Audience::Local(tenant.clone()))?;
+    pub async fn serve_stdio(&self, tenant: Option<&Tenant>, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let tools = self.tools(self.local(tenant).await?)?;
         tokio::select! {
             () = kit::stdio::serve(tools, stop) => Ok(()),
             lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
@@ -195,12 +196,12 @@ impl Sandbox {
     /// When control over a tenant's processes is lost.
     pub async fn serve_streams(
         &self,
-        tenant: &Tenant,
+        tenant: Option<&Tenant>,
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let tools = self.tools(Audience::Local(tenant.clone()))?;
+        let tools = self.tools(self.local(tenant).await?)?;
         tokio::select! {
             () = kit::stdio::serve_on(tools, input, output, stop) => Ok(()),
             lost = self.provider.lost() => Err(ServeError::ControlLost(lost)),
@@ -213,6 +214,11 @@ impl Sandbox {
     /// When a death cannot be proven.
     pub async fn shutdown(&self) -> Result<(), BackendError> {
         self.provider.shutdown().await
+    }
+
+    async fn local(&self, tenant: Option<&Tenant>) -> Result<Audience, std::io::Error> {
+        let known = self.provider.backend().tenants().await.map_err(std::io::Error::other)?;
+        Ok(Audience::Local { default: tenant.cloned(), known })
     }
 
     fn tools(&self, audience: Audience) -> Result<Arc<Tools>, std::io::Error> {
@@ -318,7 +324,7 @@ mod tests {
         let submission = Submission { command, stdin: None, timeout: Duration::from_secs(60), kept: Kept::Retained };
         let scope = Scope::Tenant(tenant.clone());
         let (_input, server_input) = tokio::io::duplex(64);
-        let serving = sandbox.serve_streams(&tenant, server_input, tokio::io::sink(), std::future::pending());
+        let serving = sandbox.serve_streams(Some(&tenant), server_input, tokio::io::sink(), std::future::pending());
         let losing = async {
             let job = provider.start(&scope, &session, submission).await.unwrap().release();
             provider.cancel(&scope, &job.to_string()).unwrap();

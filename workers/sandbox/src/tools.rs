@@ -10,6 +10,7 @@ mod mime;
 mod render;
 mod session;
 mod shape;
+mod words;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use kit::worker::{Call, Caller, Catalogue, CatalogueError, Content, Pending, Ref
 
 use crate::jobs::table::Limits;
 use crate::provider::{Provider, Scope};
+use crate::settings::Clocks;
 use arguments::{Arguments, Invalid};
 use shape::{Misfit, Shapes};
 
@@ -26,7 +28,7 @@ pub(crate) struct Tools {
     provider: Provider,
     catalogue: Catalogue,
     shapes: Shapes,
-    limits: Limits,
+    bounds: Bounds,
     audience: Audience,
 }
 
@@ -39,8 +41,20 @@ pub(crate) enum Audience {
         expect(dead_code, reason = "without a server nobody stands behind an edge")
     )]
     Edge,
-    /// At this machine, where any tenant may be named; this one is meant when none is.
-    Local(Tenant),
+    /// At this machine, where any tenant may be named.
+    Local {
+        /// Whose sandbox is meant when none is named.
+        default: Option<Tenant>,
+        /// Who has one now, for the text that says what to name.
+        known: Vec<Tenant>,
+    },
+}
+
+/// What the texts say about numbers that operators may change.
+#[derive(Clone, Debug)]
+struct Bounds {
+    limits: Limits,
+    clocks: Clocks,
 }
 
 /// What a tool's code returns: an answer for the model, good or bad.
@@ -58,9 +72,10 @@ pub(crate) enum Trouble {
 
 impl Tools {
     pub(crate) fn new(provider: Provider, audience: Audience, limits: Limits) -> Result<Arc<Self>, CatalogueError> {
-        let catalogue = catalogue::build(&audience)?;
+        let bounds = Bounds { limits, clocks: provider.clocks() };
+        let catalogue = catalogue::build(&audience, &bounds)?;
         let shapes = Shapes::of(catalogue.as_json()?)?;
-        Ok(Arc::new(Self { provider, catalogue, shapes, limits, audience }))
+        Ok(Arc::new(Self { provider, catalogue, shapes, bounds, audience }))
     }
 
     async fn answer(&self, mut call: Call) -> Result<Reply, Refused> {
@@ -77,7 +92,7 @@ impl Tools {
             }
         };
         let failure = |trouble: &Trouble, tool: &str| {
-            Reply::failure(fault::tell(trouble, tool, reference.as_deref(), &self.limits))
+            Reply::failure(fault::tell(trouble, tool, reference.as_deref(), &self.bounds))
         };
         let notes = match self.shapes.check(&call.tool, &call.arguments) {
             Ok(notes) => notes,
@@ -114,10 +129,11 @@ impl Tools {
             (Scope::Tenant(_), _, Some(_)) | (Scope::Local, Audience::Edge, _) => {
                 Err(Trouble::Told(FOREIGN_TENANT.to_owned()))
             }
-            (Scope::Local, Audience::Local(_), Some(named)) => {
+            (Scope::Local, Audience::Local { .. }, Some(named)) => {
                 Tenant::parse(named).map_err(|fault| Trouble::Told(format!("{fault}. Nothing was opened.")))
             }
-            (Scope::Local, Audience::Local(own), None) => Ok(own.clone()),
+            (Scope::Local, Audience::Local { default: Some(own), .. }, None) => Ok(own.clone()),
+            (Scope::Local, Audience::Local { default: None, .. }, None) => Err(Invalid::Missing("tenant").into()),
         }
     }
 }

@@ -5,17 +5,17 @@
 use std::error::Error;
 use std::fmt::Display;
 
-use super::Trouble;
+use super::{Bounds, Trouble, words};
 use crate::backend::{BackendError, FileError};
 use crate::jobs::table::{Limits, Refusal, Standing};
 use crate::provider::{Fault, MOST_FILE_BYTES};
 
-pub(super) fn tell(trouble: &Trouble, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
+pub(super) fn tell(trouble: &Trouble, tool: &str, reference: Option<&str>, bounds: &Bounds) -> String {
     match trouble {
         Trouble::Told(text) => text.clone(),
         Trouble::Misfit(misfit) => wrong(misfit, tool),
         Trouble::Invalid(invalid) => wrong(invalid, tool),
-        Trouble::Fault(fault) => fault_text(fault, tool, reference, limits),
+        Trouble::Fault(fault) => fault_text(fault, tool, reference, bounds),
     }
 }
 
@@ -23,19 +23,23 @@ fn wrong(what: &dyn Display, tool: &str) -> String {
     format!("{tool}: {what}. Nothing was done. Next: call {tool} again with it put right.")
 }
 
-fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, limits: &Limits) -> String {
+fn fault_text(fault: &Fault, tool: &str, reference: Option<&str>, bounds: &Bounds) -> String {
     match fault {
         Fault::SessionClosed => "The session is closed: close_session gave its last handle back. Nothing was done; your \
                                  files are kept. Next: call open_session and use the id it returns."
             .to_owned(),
-        Fault::NoSession => "No open session of that id. It has expired after 60 minutes without use, or is \
-                             another tenant's. Your files are intact. Next: call open_session and use the id it returns."
-            .to_owned(),
-        Fault::NoJob => "No job of that id. It has expired an hour after its end, gave way to newer jobs after it was read \
-                         to its end or cancelled, or the service was restarted, which ends all jobs. Next: check what it was to do, \
-                         and start it again if needed."
-            .to_owned(),
-        Fault::Refused(refusal) => refused(refusal, limits),
+        Fault::NoSession => format!(
+            "No open session of that id. It has expired after {} without use, or is another tenant's. Your files are \
+             intact. Next: call open_session and use the id it returns.",
+            words::time(bounds.clocks.handle_idle)
+        ),
+        Fault::NoJob => format!(
+            "No job of that id. It has expired {} after its end, gave way to newer jobs after it was read to its end or \
+             cancelled, or the service was restarted, which ends all jobs. Next: check what it was to do, and start it \
+             again if needed.",
+            words::time(bounds.limits.kept)
+        ),
+        Fault::Refused(refusal) => refused(refusal, &bounds.limits),
         Fault::NoJobs => "This sandbox cannot run background jobs, because it cannot prove that a cancelled job has \
                           stopped. Nothing was started. Next: use exec with timeout_ms up to 1800000 and without wait_ms."
             .to_owned(),

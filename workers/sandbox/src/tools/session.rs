@@ -4,8 +4,8 @@ use kit::Tenant;
 use kit::worker::{Content, Reply};
 use serde_json::json;
 
-use super::Answer;
 use super::arguments::Arguments;
+use super::{Answer, words};
 use crate::backend::{Leftovers, PileState};
 use crate::provider::{Provider, Scope};
 
@@ -48,7 +48,8 @@ pub(super) async fn close(provider: &Provider, scope: &Scope, arguments: &Argume
     if left > 0 {
         reply.content.push(Content::Text(format!(
             "open_session was called {left} times more than close_session: the id goes on working until those are closed \
-             too, or for 60 minutes without use."
+             too, or for {} without use.",
+            words::time(provider.clocks().handle_idle)
         )));
     }
     Ok(reply.with_structured(json!({ "session": session, "closed": true, "handles_left": left })))

@@ -187,11 +187,17 @@ const MOST_NAMED: usize = 8;
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{Audience, catalogue};
+    use super::super::{Audience, Bounds, catalogue};
     use super::{Shapes, distance};
+    use crate::jobs::table::Limits;
+    use crate::settings::Clocks;
+
+    fn bounds() -> Bounds {
+        Bounds { limits: Limits::default(), clocks: Clocks::default() }
+    }
 
     fn check(tool: &str, arguments: &Value, expected: Result<&[&str], &str>) {
-        let shapes = Shapes::of(catalogue::build(&Audience::Edge).unwrap().as_json().unwrap()).unwrap();
+        let shapes = Shapes::of(catalogue::build(&Audience::Edge, &bounds()).unwrap().as_json().unwrap()).unwrap();
         match (shapes.check(tool, arguments.as_object().unwrap()), expected) {
             (Ok(notes), Ok(expected)) => assert_eq!(notes, expected, "{tool} {arguments}"),
             (Err(misfit), Err(expected)) => {

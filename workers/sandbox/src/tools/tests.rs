@@ -67,13 +67,23 @@ async fn another_tenant_is_refused_behind_the_edge() {
 #[tokio::test]
 async fn a_local_caller_has_a_tenant_and_may_name_another() {
     let fake = Fake::new();
-    let tools = tools(&fake, Audience::Local(tenant("a")));
+    let tools = tools(&fake, Audience::Local { default: Some(tenant("a")), known: Vec::new() });
     for (arguments, opened) in [(json!({}), "a"), (json!({ "tenant": "b" }), "b")] {
         fake.expect_open(&tenant(opened));
         assert!(!call(&tools, Caller::Local, "open_session", arguments).await.unwrap().failed);
     }
     let reply = call(&tools, Caller::Local, "open_session", json!({ "tenant": "" })).await.unwrap();
     assert!(reply.failed && text(&reply).contains("Nothing was opened"));
+}
+
+#[tokio::test]
+async fn a_local_caller_without_a_default_has_to_name_a_tenant() {
+    let fake = Fake::new();
+    let tools = tools(&fake, Audience::Local { default: None, known: vec![tenant("a"), tenant("b")] });
+    let reply = call(&tools, Caller::Local, "open_session", json!({})).await.unwrap();
+    assert!(reply.failed && text(&reply).contains("`tenant` is missing"), "{}", text(&reply));
+    fake.expect_open(&tenant("b"));
+    assert!(!call(&tools, Caller::Local, "open_session", json!({ "tenant": "b" })).await.unwrap().failed);
 }
 
 #[tokio::test]

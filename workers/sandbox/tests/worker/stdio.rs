@@ -37,7 +37,7 @@ async fn piped<T>(world: &World, client: impl AsyncFnOnce(&mut Client) -> T) -> 
     let (input, worker_input) = duplex(64 << 10);
     let (worker_output, output) = duplex(64 << 10);
     let tenant = Tenant::parse("a").unwrap();
-    let serving = world.sandbox.serve_streams(&tenant, worker_input, worker_output, std::future::pending());
+    let serving = world.sandbox.serve_streams(Some(&tenant), worker_input, worker_output, std::future::pending());
     let using = async {
         let mut used = Client { input, output: BufReader::new(output).lines() };
         client(&mut used).await
