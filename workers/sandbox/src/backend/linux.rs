@@ -26,6 +26,7 @@ mod removal;
 mod scan;
 mod slot;
 mod start;
+mod supplies;
 mod wire;
 
 use std::collections::HashMap;
@@ -142,6 +143,7 @@ impl Inner {
         Setup {
             host_name: host_name.to_owned(),
             binds: Vec::new(),
+            supplies: supplies::supplies(profile),
             limits: Bounds {
                 processes: limits.processes,
                 open_files: limits.open_files,

@@ -26,4 +26,6 @@ mod skip;
 #[cfg(test)]
 mod storage;
 #[cfg(test)]
+mod supplies;
+#[cfg(test)]
 mod world;

@@ -9,6 +9,7 @@ mod etc;
 mod filter;
 mod job;
 mod root;
+mod system;
 
 use std::collections::HashMap;
 use std::ffi::CString;

@@ -15,6 +15,7 @@ use rustix::thread::CapabilitySet;
 
 use super::cgroup::TenantCgroup;
 use super::layout::{RANGE, step};
+use super::supplies;
 use super::wire::{self, Bind, GUEST, Order, Report, Setup, Source};
 use crate::backend::BackendError;
 use crate::sys::kernel::{self, NO_DEVICES, NO_SUID};
@@ -101,6 +102,14 @@ pub(super) fn launch(
             }
         };
         setup.binds.push(Bind { target: (*target).to_owned(), source });
+    }
+    if let Users::Range(_) = users {
+        for bind in &mut setup.supplies {
+            if let Source::Path(path) = &bind.source {
+                mounts.push(supplies::detached(path)?);
+                bind.source = Source::Descriptor;
+            }
+        }
     }
     let (socket, theirs) = pair().map_err(step("make a socket for a first process"))?;
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())

@@ -22,13 +22,10 @@ pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
         // Any range will do: nothing is written, and the kernel does not care who else uses it.
         UidMap::Range => Users::Range(PROBE_RANGE),
     };
-    match launch(
-        &inner.program,
-        users,
-        None,
-        inner.setup("probe", false, &TenantSettings::default().over(&inner.config.common)),
-        &[],
-    ) {
+    let mut setup = inner.setup("probe", false, &TenantSettings::default().over(&inner.config.common));
+    // What the operator gives is no matter of this host's kernel, and is named when a tenant is made or started.
+    setup.supplies.clear();
+    match launch(&inner.program, users, None, setup, &[]) {
         Ok(launched) => {
             drop(launched.socket);
             super::launch::end(&launched.handle);

@@ -12,7 +12,7 @@ use super::launch::Users;
 use super::layout::{Home, Meta, Pile, Stage, step};
 use super::slot::{Slot, users};
 use super::start::begin;
-use super::{Inner, pile, removal};
+use super::{Inner, pile, removal, supplies};
 use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
 use crate::settings::TenantSettings;
 
@@ -78,6 +78,7 @@ impl Inner {
 
     fn fill(&self, home: &Home, wanted: Pile, settings: TenantSettings) -> Result<Meta, BackendError> {
         let naming = || step(format!("make {}", home.folder().display()));
+        supplies::check(&settings.over(&self.config.common), self.ids)?;
         let kept = home.remembered()?;
         let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
             (UidMap::Single, _) => None,

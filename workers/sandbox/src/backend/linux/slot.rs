@@ -9,13 +9,13 @@ use kit::{Tenant, tasks::Tasks};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::Inner;
 use super::cgroup::TenantCgroup;
 use super::launch::{Launched, Users, launch};
 use super::layout::{Hold, Meta, Pile, step};
 use super::live::Live;
 use super::start::begin;
 use super::wire::{HOME, PILE_FOLDER, WORKSPACE};
+use super::{Inner, supplies};
 use crate::backend::{BackendError, CommandSpec, Started, UidMap};
 
 /// A tenant's place, running or not.
@@ -145,6 +145,7 @@ impl Inner {
             Users::Single => None,
         };
         let profile = meta.settings.over(&self.config.common);
+        supplies::check(&profile, self.ids)?;
         let cgroup = self
             .cgroups
             .make(tenant, &profile.limits, self.config.kill_deadline, owner)

@@ -42,6 +42,8 @@ pub(super) enum Order {
 pub(super) struct Setup {
     pub(super) host_name: String,
     pub(super) binds: Vec<Bind>,
+    /// Read-only folders of the operator's; their descriptors come after those of `binds`.
+    pub(super) supplies: Vec<Bind>,
     pub(super) limits: Bounds,
     /// What commands find in their environment.
     pub(super) environment: Vec<(String, String)>,
@@ -52,7 +54,7 @@ pub(super) struct Setup {
     pub(super) unconfined: bool,
 }
 
-/// A folder of the host that the tenant finds at `target`, writable.
+/// A folder of the host that the tenant finds at `target`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Bind {
     pub(super) target: String,
@@ -241,3 +243,6 @@ pub(super) const PILE_FOLDER: &str = "/pile";
 pub(super) const PILE_FILE: &str = "/pile/self.pile";
 pub(super) const PILE_KEY: &str = "/pile/self.key";
 pub(super) const FACULTIES: &str = "/opt/faculties";
+
+/// Where an image is attached while its parts are put in place; no tenant sees it.
+pub(super) const SYSTEM: &str = "/.system";

@@ -8,7 +8,8 @@ use super::Fault;
 use super::root::{self, Tree};
 use crate::backend::linux::wire::{GUEST, HOME, USER};
 
-/// What is taken from the host, read before the host is out of sight.
+/// What is taken from the host, read before the host is out of sight; nothing by default, as beside an image's own.
+#[derive(Default)]
 pub(super) struct Etc {
     copies: Vec<(&'static str, Vec<u8>)>,
     pub(super) folders: Vec<Tree>,

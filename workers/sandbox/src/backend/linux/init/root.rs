@@ -18,7 +18,8 @@ use rustix::mount::{
 
 use super::Fault;
 use super::etc::Etc;
-use crate::backend::linux::wire::{Setup, Source};
+use super::system::System;
+use crate::backend::linux::wire::{SYSTEM, Setup, Source};
 use crate::sys::kernel::{self, NO_DEVICES, NO_EXEC, NO_SUID, READ_ONLY};
 
 /// Makes the world that `setup` describes and makes it this process's root.
@@ -26,16 +27,26 @@ pub(super) fn build(setup: &Setup, descriptors: Vec<OwnedFd>) -> Result<(), Faul
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(io::Error::from)
         .map_err(Fault::at("make the mounts private"))?;
-    let system = System::gather()?;
-    let etc = Etc::gather()?;
-    let folders = folders(setup, descriptors)?;
+    let mut descriptors = descriptors.into_iter();
+    let mut folders = folders(setup, &mut descriptors)?;
+    let (mut system, mut etc) = (None, Etc::default());
+    for tree in supplies(setup, &mut descriptors)? {
+        if tree.target == SYSTEM.trim_start_matches('/') {
+            system = Some(System::Image(tree));
+        } else {
+            folders.push(tree);
+        }
+    }
+    if system.is_none() {
+        system = Some(System::of_host()?);
+        etc = Etc::gather()?;
+    }
     let devices = DEVICES
         .iter()
         .map(|name| Tree::open(&Path::new("/dev").join(name), &format!("dev/{name}"), NO_SUID | NO_EXEC, false))
         .collect::<Result<Vec<_>, _>>()?;
 
     let (new, stage) = stage()?;
-    system.place(&new)?;
     for folder in FOLDERS {
         directory(&new, folder)?;
     }
@@ -43,6 +54,14 @@ pub(super) fn build(setup: &Setup, descriptors: Vec<OwnedFd>) -> Result<(), Faul
         symlink(&new, target, link)?;
     }
     etc.write(&new, &setup.host_name)?;
+    for tree in &folders {
+        // Else a folder of the image's that is read-only would be in the place of one that is to be made.
+        directory(&new, &tree.target)?;
+    }
+    system.map_or(Ok(()), |system| system.place(&new, &stage))?;
+    for folder in LATE_FOLDERS {
+        directory(&new, folder)?;
+    }
     for tree in etc.folders {
         tree.place(&new)?;
     }
@@ -97,8 +116,7 @@ fn enter(new: &OwnedFd) -> Result<(), Fault> {
     Ok(())
 }
 
-fn folders(setup: &Setup, descriptors: Vec<OwnedFd>) -> Result<Vec<Tree>, Fault> {
-    let mut descriptors = descriptors.into_iter();
+fn folders(setup: &Setup, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Tree>, Fault> {
     let mut trees = Vec::new();
     for bind in &setup.binds {
         let target = bind.target.trim_start_matches('/');
@@ -114,6 +132,21 @@ fn folders(setup: &Setup, descriptors: Vec<OwnedFd>) -> Result<Vec<Tree>, Fault>
         }
     }
     Ok(trees)
+}
+
+/// What the operator gives; a mount that was handed over is read-only already.
+fn supplies(setup: &Setup, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Tree>, Fault> {
+    let taken = setup.supplies.iter().map(|bind| {
+        let target = bind.target.trim_start_matches('/');
+        match &bind.source {
+            Source::Path(path) => Tree::read_only(path, target),
+            Source::Descriptor => match descriptors.next() {
+                Some(mount) => Ok(Tree { mount, target: target.to_owned(), is_folder: true }),
+                None => Err(Fault { step: format!("take over the mount of {}", bind.target), errno: libc::EBADF }),
+            },
+        }
+    });
+    taken.collect()
 }
 
 fn make_devices(new: &OwnedFd, stage: &Path, devices: Vec<Tree>, temporary: &str) -> Result<(), Fault> {
@@ -168,39 +201,6 @@ pub(super) fn renew_proc() -> Result<(), Fault> {
     make_proc(&root, Path::new("/"))
 }
 
-/// The host's programs and libraries.
-struct System {
-    trees: Vec<Tree>,
-    links: Vec<(PathBuf, &'static str)>,
-}
-
-impl System {
-    fn gather() -> Result<Self, Fault> {
-        let mut system = Self { trees: Vec::new(), links: Vec::new() };
-        for name in SYSTEM {
-            let path = Path::new("/").join(name);
-            let Ok(found) = path.symlink_metadata() else { continue };
-            if found.is_symlink() {
-                let target = std::fs::read_link(&path).map_err(Fault::at(format!("read the link /{name}")))?;
-                system.links.push((target, name));
-            } else if found.is_dir() {
-                system.trees.push(Tree::read_only(&path, name)?);
-            }
-        }
-        Ok(system)
-    }
-
-    fn place(self, new: &OwnedFd) -> Result<(), Fault> {
-        for (target, link) in &self.links {
-            symlink(new, target, link)?;
-        }
-        for tree in self.trees {
-            tree.place(new)?;
-        }
-        Ok(())
-    }
-}
-
 /// A detached copy of a mount, and where it is to go.
 pub(super) struct Tree {
     mount: OwnedFd,
@@ -245,7 +245,7 @@ fn at(stage: &Path, target: &str, kind: &str, flags: MountFlags, options: &str) 
 }
 
 /// Makes a folder and those above it.
-fn directory(new: &OwnedFd, path: &str) -> Result<(), Fault> {
+pub(super) fn directory(new: &OwnedFd, path: &str) -> Result<(), Fault> {
     for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {
         let part = path.get(..end).unwrap_or(path);
         match mkdirat(new, part, Mode::from_raw_mode(0o755)) {
@@ -270,14 +270,15 @@ pub(super) fn file(new: &OwnedFd, path: &str, content: &[u8]) -> Result<(), Faul
         .map_err(Fault::at(format!("write /{path}")))
 }
 
-fn symlink(new: &OwnedFd, target: impl AsRef<Path>, link: &str) -> Result<(), Fault> {
+pub(super) fn symlink(new: &OwnedFd, target: impl AsRef<Path>, link: &str) -> Result<(), Fault> {
     let bytes = CString::new(target.as_ref().as_os_str().as_bytes()).unwrap_or_default();
     symlinkat(&bytes, new, link).map_err(io::Error::from).map_err(Fault::at(format!("make the link /{link}")))
 }
 
-const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
+const FOLDERS: [&str; 8] = ["etc", "proc", "dev", "tmp", "run", "var", "home", "mnt"];
 
-const FOLDERS: [&str; 9] = ["etc", "proc", "dev", "tmp", "run", "var/lib", "var/log", "home", "mnt"];
+/// What an image may bring, and is wanted in any case.
+const LATE_FOLDERS: [&str; 2] = ["var/lib", "var/log"];
 
 const LINKS: [(&str, &str); 3] = [("../tmp", "var/tmp"), ("../run", "var/run"), ("../proc/self/mounts", "etc/mtab")];
 
