@@ -4,6 +4,7 @@
 //! that names key, line and column: a limit with a typing error in it must not be no limit.
 
 mod egress;
+mod host;
 mod size;
 
 use std::fs;
@@ -13,7 +14,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::egress::{Destination, Egress, InvalidEgress};
+pub use self::egress::{Destination, Egress, Hosts, InvalidEgress};
+pub use self::host::{Host, HostName, InvalidHost};
 pub use self::size::{InvalidSize, Size};
 
 /// The whole of `settings.json`.

@@ -8,23 +8,32 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::host::{Host, HostName};
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
     #[default]
     None,
-    /// Every public address.
+    /// Every public address, on every port but that of mail between servers.
     Open,
     /// These destinations alone, which may be private addresses: naming them is the permission.
     Only(Vec<Destination>),
 }
 
-/// One place that may be reached.
+/// One place, or several, that may be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// In lower case without a final dot; `*.` before it stands for every name below.
-    pub host: String,
+    pub hosts: Hosts,
     /// Absent for every port.
     pub port: Option<u16>,
+}
+
+/// Whom a destination means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    One(Host),
+    /// Every name below this one, itself excepted.
+    Below(HostName),
 }
 
 /// A text that names no destinations.
@@ -64,27 +73,22 @@ impl FromStr for Destination {
         let invalid = || InvalidEgress(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
         let port = if port == "*" { None } else { Some(port.parse().map_err(|_fault| invalid())?) };
-        let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        let host = match bracketed {
-            Some(address) => address.parse::<std::net::Ipv6Addr>().map_err(|_fault| invalid())?.to_string(),
-            None => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+        let hosts = match host.strip_prefix("*.") {
+            Some(name) => name.parse().map(Hosts::Below),
+            None => host.parse().map(Hosts::One),
         };
-        let name = host.strip_prefix("*.").unwrap_or(&host);
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        let good = bracketed.is_some() || (!name.is_empty() && name.len() <= 253 && name.bytes().all(plain));
-        if !good || port == Some(0) {
-            return Err(invalid());
+        match hosts {
+            Ok(hosts) if port != Some(0) => Ok(Self { hosts, port }),
+            Ok(_) | Err(_) => Err(invalid()),
         }
-        Ok(Self { host, port })
     }
 }
 
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]", self.host)?;
-        } else {
-            f.write_str(&self.host)?;
+        match &self.hosts {
+            Hosts::One(host) => host.fmt(f)?,
+            Hosts::Below(name) => write!(f, "*.{name}")?,
         }
         match self.port {
             Some(port) => write!(f, ":{port}"),
@@ -112,6 +116,7 @@ impl<'de> Deserialize<'de> for Egress {
         }
         match Written::deserialize(from)? {
             Written::Word(word) => word.parse().map_err(de::Error::custom),
+            Written::List(list) if list.is_empty() => Ok(Self::None),
             Written::List(list) => list
                 .iter()
                 .map(|one| one.parse())
@@ -132,6 +137,7 @@ mod tests {
             assert_eq!(text.parse::<Egress>().unwrap().to_string(), text);
         }
         assert_eq!("Example.ORG.:443".parse::<Egress>().unwrap().to_string(), "example.org:443");
+        assert_eq!("[::ffff:10.0.0.1]:443".parse::<Egress>().unwrap().to_string(), "10.0.0.1:443");
     }
 
     #[test]
@@ -147,6 +153,11 @@ mod tests {
             "a b:1",
             "[::1:1",
             "u@h:1",
+            "2130706433:80",
+            "0x7f.1:80",
+            "*.10.0.0.1:80",
+            "*.*.example.org:80",
+            "[::1%lo]:80",
         ] {
             assert!(text.parse::<Egress>().is_err(), "{text}");
         }
