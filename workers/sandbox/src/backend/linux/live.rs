@@ -151,13 +151,14 @@ impl Live {
             table.leftovers.clear();
             (std::mem::take(&mut table.waiting), std::mem::take(&mut table.jobs))
         };
+        // Before anybody hears of the end: who does may ask for the next start at once, and must not be given this one.
+        self.dead.send_replace(true);
         // The senders' receivers read their end as the sandbox's.
         drop(waiting);
         for job in jobs.into_values() {
             job.end(Exit::SandboxEnded);
             job.gone.send_replace(true);
         }
-        self.dead.send_replace(true);
     }
 
     pub(super) fn is_dead(&self) -> bool {
