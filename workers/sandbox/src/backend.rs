@@ -201,6 +201,8 @@ pub struct Guest {
     pub home: String,
     pub pile: PileState,
     pub disk_quota: DiskQuota,
+    /// What it can reach beyond its own loopback and how, as a phrase; nothing if absent.
+    pub egress: Option<String>,
 }
 
 /// A command for the tenant's shell.

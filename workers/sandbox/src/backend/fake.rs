@@ -227,6 +227,7 @@ impl Backend for Fake {
                         home: "/root".to_owned(),
                         pile: PileState::None,
                         disk_quota: DiskQuota::None,
+                        egress: None,
                     }
                 }),
                 _ => Err(self.refuse(format!("open {tenant}"))),

@@ -13,6 +13,7 @@
 
 mod cgroup;
 mod command;
+mod egress;
 mod environment;
 mod files;
 mod init;
@@ -38,6 +39,7 @@ use std::time::Duration;
 use kit::{Tenant, tasks::Tasks};
 
 use self::cgroup::Cgroups;
+use self::egress::{Names, Outside};
 use self::environment::environment;
 use self::launch::Program;
 use self::layout::{Layout, Meta, step};
@@ -50,7 +52,7 @@ use super::{
     PileState, Provision, Provisioned, Record, Share, Started, UidMap, Usage, Written,
 };
 use crate::random;
-use crate::settings::Profile;
+use crate::settings::{Egress, Profile};
 
 pub use self::init::init_main;
 pub(crate) use self::layout::is_known;
@@ -66,6 +68,7 @@ struct Inner {
     program: Program,
     ids: UidMap,
     assurances: Assurances,
+    outside: Arc<Outside>,
     slots: Mutex<HashMap<Tenant, Arc<Slot>>>,
     tasks: Tasks,
     closing: AtomicBool,
@@ -93,6 +96,20 @@ impl LinuxBackend {
         inner.unconfined = true;
         Ok(Self(Arc::new(inner)))
     }
+
+    /// A backend whose tenants' proxies learn from the test, and nobody else, what names lead to.
+    ///
+    /// # Errors
+    /// As [`LinuxBackend::open`].
+    #[cfg(feature = "test-door")]
+    pub fn open_for_test_with_names(
+        config: Config,
+        names: HashMap<String, Vec<std::net::IpAddr>>,
+    ) -> Result<Self, BackendError> {
+        let mut inner = Inner::open(config)?;
+        inner.outside = Arc::new(Outside::new(Names::Told(names), egress::Limits::default()));
+        Ok(Self(Arc::new(inner)))
+    }
 }
 
 impl Inner {
@@ -109,6 +126,7 @@ impl Inner {
             program,
             ids,
             assurances,
+            outside: Arc::new(Outside::new(Names::System, egress::Limits::default())),
             slots: Mutex::default(),
             tasks: Tasks::new(),
             closing: AtomicBool::new(false),
@@ -154,6 +172,7 @@ impl Inner {
                 yielding: self.cgroups.cpu_by().is_none(),
             },
             environment: environment(host_name, pile, profile),
+            egress: profile.egress != Egress::None,
             nested: !self.cgroups.can_kill(),
             #[cfg(feature = "test-door")]
             unconfined: self.unconfined,
@@ -309,7 +328,7 @@ impl Backend for LinuxBackend {
 
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
-            self.0.live(tenant).await?;
+            let live = self.0.live(tenant).await?;
             let (session, pile) = self.0.named(tenant).await?;
             Ok(Guest {
                 session,
@@ -319,6 +338,8 @@ impl Backend for LinuxBackend {
                 home: HOME.to_owned(),
                 pile,
                 disk_quota: self.0.assurances.disk_quota,
+                // As it was started with: a change holds from the next start.
+                egress: egress::words(&live.egress),
             })
         })
     }

@@ -26,16 +26,20 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
         PileState::Unenforced => "not enforced append-only",
         PileState::None => "none",
     };
+    let network = guest.egress.as_deref().unwrap_or("none beyond its own loopback");
     let about = format!(
-        "{} {}, user {}, home {}, no network. Pile: {pile}. Background processes of a command are \
+        "{} {}, user {}, home {}. Network: {network}. Pile: {pile}. Background processes of a command are \
          {background_processes}",
         guest.os, guest.arch, guest.user, guest.home
     );
-    let structured = json!({
+    let mut structured = json!({
         "session": session, "os": guest.os, "arch": guest.arch, "user": guest.user, "home": guest.home,
-        "network": false, "background_jobs": background, "idle_timeout_s": provider.clocks().handle_idle.as_secs(),
+        "network": guest.egress.is_some(), "background_jobs": background, "idle_timeout_s": provider.clocks().handle_idle.as_secs(),
         "leftovers": leftovers, "pile": pile,
     });
+    if let (Some(egress), Some(members)) = (guest.egress, structured.as_object_mut()) {
+        members.insert("egress".to_owned(), egress.into());
+    }
     // The id stands alone in the first block: the original's clients take the whole of it.
     let content = vec![Content::Text(session), Content::Text(about)];
     Ok(Reply { content, ..Reply::default() }.with_structured(structured))

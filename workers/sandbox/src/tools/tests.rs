@@ -50,7 +50,9 @@ async fn opening_tells_the_id_alone_and_what_there_is() {
     assert_eq!(structured["session"], text(&reply));
     assert_eq!(structured["background_jobs"], true);
     assert_eq!(structured["leftovers"], "hidden");
+    assert_eq!((&structured["network"], structured.get("egress")), (&json!(false), None));
     let Content::Text(about) = &reply.content[1] else { panic!("{reply:?}") };
+    assert!(about.contains("Network: none beyond its own loopback."), "{about}");
     assert!(about.contains("can neither reach nor stop them") && about.contains("job_exec"), "{about}");
 }
 

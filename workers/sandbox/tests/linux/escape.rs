@@ -65,7 +65,7 @@ impl Host {
 }
 
 /// The host's own addresses beside the loopback, each shown to answer.
-fn addresses(port: u16) -> Vec<String> {
+pub(crate) fn addresses(port: u16) -> Vec<String> {
     let table = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let mut lines = table.lines().peekable();
     let mut found = Vec::new();

@@ -7,6 +7,8 @@ mod commands;
 #[cfg(test)]
 mod death;
 #[cfg(test)]
+mod egress;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod files;
@@ -18,6 +20,8 @@ mod lifecycle;
 mod limits;
 #[cfg(test)]
 mod ordinary_user;
+#[cfg(test)]
+mod outside;
 #[cfg(test)]
 mod owner;
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) fn world_as_guest_root(name: &str) -> Option<World> {
     opened(name, |_| {}, LinuxBackend::open_for_test_as_guest_root)
 }
 
-fn opened(
+pub(crate) fn opened(
     name: &str,
     change: impl FnOnce(&mut Config),
     open: impl FnOnce(Config) -> Result<LinuxBackend, BackendError>,

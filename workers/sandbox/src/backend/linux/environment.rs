@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::egress;
 use super::wire::{FACULTIES, HOME, PILE_FILE, PILE_KEY, USER};
 use crate::settings::Profile;
 
@@ -28,6 +29,7 @@ pub(super) fn environment(tenant: &str, pile: bool, profile: &Profile) -> Vec<(S
         variables.push(("PILE", PILE_FILE.to_owned()));
         variables.push(("TRIBLESPACE_KEY", PILE_KEY.to_owned()));
     }
+    variables.extend(egress::variables(&profile.egress));
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

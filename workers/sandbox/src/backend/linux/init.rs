@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, kill_process, set_dumpable_behavior, wait};
 
+use super::egress;
 use super::wire::{self, FileFault, Order, Report, Status};
 use crate::sys::kernel;
 use crate::sys::spawn::SingleThread;
@@ -39,8 +40,13 @@ pub fn init_main() -> ExitCode {
     let Ok(Some((Order::Setup(setup), descriptors))) = wire::receive(socket.as_fd(), &mut buffer) else {
         return ExitCode::from(USAGE);
     };
-    let filters = match root::build(&setup, descriptors).and_then(|()| job::confine(&setup)) {
-        Ok(filters) => filters,
+    let built = root::build(&setup, descriptors).and_then(|()| {
+        let listeners = if setup.egress { egress::listen() } else { Ok(Vec::new()) };
+        let listeners = listeners.map_err(Fault::at("listen for the proxy"))?;
+        Ok((listeners, job::confine(&setup)?))
+    });
+    let (listeners, filters) = match built {
+        Ok(built) => built,
         Err(fault) => {
             let refused = Report::Refused { step: fault.step, errno: fault.errno };
             let _ = wire::send(socket.as_fd(), &refused, &[]);
@@ -48,9 +54,12 @@ pub fn init_main() -> ExitCode {
         }
     };
     let Ok(children) = kernel::watch_children() else { return ExitCode::FAILURE };
-    if wire::send(socket.as_fd(), &Report::Ready, &[]).is_err() {
+    let lent: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
+    if wire::send(socket.as_fd(), &Report::Ready, &lent).is_err() {
         return ExitCode::FAILURE;
     }
+    // They are the service's alone now: no command could take one over.
+    drop(listeners);
     let mut init = Init {
         socket,
         single,

@@ -78,6 +78,8 @@ pub(super) struct Launched {
     /// Names the process beyond doubt.
     pub(super) handle: OwnedFd,
     pub(super) socket: OwnedFd,
+    /// Of the tenant's proxy, if it has one.
+    pub(super) listeners: Vec<OwnedFd>,
 }
 
 /// Folders of the host and where the tenant finds them.
@@ -139,7 +141,7 @@ pub(super) fn launch(
         answer(&socket, &born.handle)
     });
     match ready {
-        Ok(()) => Ok(Launched { handle: born.handle, socket }),
+        Ok(listeners) => Ok(Launched { handle: born.handle, socket, listeners }),
         Err(fault) => {
             end(&born.handle);
             Err(fault)
@@ -187,7 +189,8 @@ fn set_oom_score(pid: Pid) {
     }
 }
 
-fn answer(socket: &OwnedFd, handle: &OwnedFd) -> Result<(), BackendError> {
+/// Waits for the word that the world stands, and takes the listeners that come with it.
+fn answer(socket: &OwnedFd, handle: &OwnedFd) -> Result<Vec<OwnedFd>, BackendError> {
     let waiting = || step("wait for the tenant's world to stand");
     let mut ready = [PollFd::new(socket, PollFlags::IN)];
     let deadline = Timespec { tv_sec: SECONDS_TO_STAND, tv_nsec: 0 };
@@ -195,7 +198,7 @@ fn answer(socket: &OwnedFd, handle: &OwnedFd) -> Result<(), BackendError> {
         return Err(waiting()(io::ErrorKind::TimedOut.into()));
     }
     match wire::receive::<Report>(socket.as_fd(), &mut vec![0; wire::PACKET]).map_err(waiting())? {
-        Some((Report::Ready, _)) => Ok(()),
+        Some((Report::Ready, listeners)) => Ok(listeners),
         Some((Report::Refused { step: what, errno }, _)) => Err(step(what)(io::Error::from_raw_os_error(errno))),
         Some(_) => Err(waiting()(io::ErrorKind::InvalidData.into())),
         None => {

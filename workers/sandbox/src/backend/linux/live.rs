@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kit::Tenant;
+use kit::{Tenant, tasks::Tasks};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::Interest;
@@ -19,6 +19,7 @@ use super::launch::{ALL_CHILDREN, Launched};
 use super::layout::Hold;
 use super::wire::{self, FileFault, Order, Report, Status, Step};
 use crate::backend::{BackendError, ControlLost, Exit};
+use crate::settings::Egress;
 use crate::sys::kernel;
 
 /// A running tenant. It ends once, and says so to everyone who waits.
@@ -26,6 +27,8 @@ pub(super) struct Live {
     pub(super) tenant: Tenant,
     pub(super) cgroup: Option<TenantCgroup>,
     pub(super) deadline: Duration,
+    /// What it was started with.
+    pub(super) egress: Egress,
     socket: AsyncFd<OwnedFd>,
     handle: AsyncFd<OwnedFd>,
     next: AtomicU64,
@@ -79,12 +82,14 @@ impl Live {
         cgroup: Option<TenantCgroup>,
         lock: Option<Hold>,
         deadline: Duration,
+        egress: Egress,
     ) -> io::Result<Arc<Self>> {
         rustix::io::ioctl_fionbio(&launched.socket, true)?;
         Ok(Arc::new(Self {
             tenant,
             cgroup,
             deadline,
+            egress,
             socket: kernel::watched(launched.socket, Interest::READABLE | Interest::WRITABLE)?,
             handle: kernel::watched(launched.handle, Interest::READABLE)?,
             next: AtomicU64::new(1),
@@ -94,8 +99,13 @@ impl Live {
         }))
     }
 
-    /// Listens to the first process until it is gone, then cleans up after it.
-    pub(super) async fn run(self: Arc<Self>) {
+    /// Listens to the first process until it is gone, then cleans up after it. What serves the tenant beside it ends
+    /// before the first process is known to be gone.
+    pub(super) async fn run(self: Arc<Self>, beside: Option<impl Future<Output = ()> + Send + 'static>) {
+        let serving = Tasks::new();
+        if let Some(beside) = beside {
+            serving.start(beside);
+        }
         let mut buffer = vec![0; wire::PACKET];
         let listened: io::Result<()> = async {
             loop {
@@ -114,6 +124,8 @@ impl Live {
             tracing::error!(tenant = %self.tenant, %fault, "a tenant's first process cannot be understood; it is ended");
         }
         self.let_go();
+        serving.abort();
+        serving.drained().await;
         if let Err(fault) = self.reap().await {
             tracing::error!(tenant = %self.tenant, %fault, "a tenant's first process cannot be reaped");
             return;

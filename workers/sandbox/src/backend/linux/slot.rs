@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::cgroup::TenantCgroup;
+use super::egress::Gate;
 use super::launch::{Launched, Users, launch};
 use super::layout::{Hold, Meta, Pile, step};
 use super::live::Live;
@@ -116,13 +117,17 @@ impl Inner {
         if self.closing.load(Ordering::Acquire) {
             return Err(BackendError::ShuttingDown);
         }
+        let egress = meta.settings.over(&self.config.common).egress;
         let (this, name) = (Arc::clone(self), tenant.clone());
         let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, &meta)).await;
-        let (launched, cgroup, hold) = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
+        let (mut launched, cgroup, hold) =
+            started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
         let deadline = self.config.kill_deadline;
-        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(hold), deadline)
+        let listeners = std::mem::take(&mut launched.listeners);
+        let gate = Gate::of(tenant.clone(), &egress, Arc::clone(&self.outside));
+        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(hold), deadline, egress)
             .map_err(step("start a sandbox"))?;
-        self.tasks.start(Arc::clone(&live).run());
+        self.tasks.start(Arc::clone(&live).run(gate.map(|gate| gate.serve(listeners))));
         slot.set(Some(Arc::clone(&live)));
         // A shutdown that began meanwhile did not see this tenant.
         if self.closing.load(Ordering::Acquire) {

@@ -47,6 +47,8 @@ pub(super) struct Setup {
     pub(super) limits: Bounds,
     /// What commands find in their environment.
     pub(super) environment: Vec<(String, String)>,
+    /// Whether [`Report::Ready`] is to bring the listeners of a proxy.
+    pub(super) egress: bool,
     /// Whether each command gets a pid namespace of its own, since there is no cgroup for it.
     pub(super) nested: bool,
     /// A test's wish for a tenant that keeps every capability and has no filter.
@@ -98,6 +100,7 @@ pub(super) struct Start {
 /// What the first process, or one of its forks, tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
+    /// With the listeners of the tenant's proxy if it has one.
     Ready,
     /// The world could not be made: what was being done, and the kernel's error number.
     Refused {

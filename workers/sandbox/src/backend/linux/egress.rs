@@ -1,0 +1,136 @@
+//! The way out of a tenant's network: a proxy that the service is, and nothing else.
+//!
+//! ```text
+//! tenant's namespace                      │ host
+//!   command ── 127.0.0.1:3128 (listener) ─┼─> the service accepts, judges, resolves, connects ──> destination
+//! ```
+//!
+//! A tenant's namespace has a loopback and no other interface, with egress too. Its first process opens a listener
+//! there and hands it to the service; whatever is accepted on it comes from this tenant and no other, so there is no
+//! password, and no root, interface or routing rule is needed. Commands learn of it from the usual variables
+//! (`HTTP_PROXY` and its kin), which curl, git, pip, npm, cargo and most others heed by themselves.
+//!
+//! It promises that a tenant reaches only what [`Policy`] says: by name or address, each name looked up once by the
+//! service and only judged addresses connected to. An address that is not public, this machine's own among them, is
+//! reached only where the list has that very address. Everything waits, holds and says only so much, and all of it ends
+//! with the tenant's first process.
+//!
+//! What it is not:
+//!
+//! - No network: no UDP, no ICMP, no raw socket, no DNS inside. Names are resolved by the proxy, so a program that
+//!   resolves first, or knows no proxy, reaches nothing; `git@HOST:` over ssh is one, and `https://` is to be used.
+//! - No look into TLS: who may reach a host may say anything to it. A host on the list can pass things on to anybody,
+//!   and with `open` so can a name that is looked up.
+//! - No firewall for what answers at a public address that a router outside leads back here, to this machine or its
+//!   neighbours: the proxy sees a public address. Nor for what the operator's own list allows.
+
+mod address;
+mod dial;
+mod gate;
+mod http;
+mod idle;
+mod policy;
+mod socks;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+pub(super) use self::dial::{Names, Outside};
+pub(super) use self::gate::Gate;
+use crate::settings::Egress;
+
+/// What the service bounds.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// How long a client may take to say what it wants, also the next time on the same connection.
+    pub(super) head: Duration,
+    pub(super) resolve: Duration,
+    /// For all addresses of a name together.
+    pub(super) connect: Duration,
+    /// How long nothing may move on a connection, in neither direction.
+    pub(super) idle: Duration,
+    /// Connections of one tenant. One more waits in the kernel until another ends.
+    pub(super) of_tenant: usize,
+    /// Connections of all tenants.
+    pub(super) of_all: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            resolve: Duration::from_secs(5),
+            connect: Duration::from_secs(10),
+            // Long answers of models and builds come late, with nothing before.
+            idle: Duration::from_secs(600),
+            // A package manager opens a dozen or two.
+            of_tenant: 64,
+            // Two descriptors each; a service may have a few thousand.
+            of_all: 512,
+        }
+    }
+}
+
+/// Opens the proxy's ears in the network namespace that this process is in, before it holds anything else. The second
+/// is missing where the kernel has no IPv6.
+pub(super) fn listen() -> io::Result<Vec<OwnedFd>> {
+    let first = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
+    let second = TcpListener::bind((Ipv6Addr::LOCALHOST, PORT)).ok();
+    Ok([first].into_iter().chain(second).map(OwnedFd::from).collect())
+}
+
+/// What commands find in their environment.
+pub(super) fn variables(egress: &Egress) -> Vec<(&'static str, String)> {
+    if *egress == Egress::None {
+        return Vec::new();
+    }
+    let proxy = format!("http://{}:{PORT}", Ipv4Addr::LOCALHOST);
+    // Some programs read the one spelling, some the other. `ALL_PROXY` does not name the SOCKS side of the same port:
+    // Python's httpx, which half of all clients of models stand on, cannot even start with it unless an extra is there.
+    let proxied = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let direct = ["NO_PROXY", "no_proxy"];
+    let proxied = proxied.into_iter().map(|name| (name, proxy.clone()));
+    proxied.chain(direct.into_iter().map(|name| (name, DIRECT.to_owned()))).collect()
+}
+
+/// What there is beyond the loopback, in words for whoever uses the sandbox; none where there is nothing.
+pub(super) fn words(egress: &Egress) -> Option<String> {
+    let to = match egress {
+        Egress::None => return None,
+        Egress::Open => "any public address".to_owned(),
+        Egress::Only(list) => policy::shortened(list),
+    };
+    Some(format!("HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to {to}"))
+}
+
+/// Where proxies of this kind usually listen.
+const PORT: u16 = 3128;
+
+/// What is the tenant's own is reached without the proxy.
+const DIRECT: &str = "localhost,127.0.0.1,::1";
+
+#[cfg(test)]
+mod tests {
+    use super::{variables, words};
+    use crate::settings::Egress;
+
+    #[test]
+    fn without_egress_nothing_is_said_of_a_proxy() {
+        assert!(variables(&Egress::None).is_empty());
+        assert_eq!(words(&Egress::None), None);
+    }
+
+    #[test]
+    fn with_egress_it_is_said_what_can_be_reached() {
+        let list: Egress = "example.org:443,*.example.net:*".parse().unwrap();
+        let all = variables(&list);
+        assert!(all.contains(&("https_proxy", "http://127.0.0.1:3128".to_owned())), "{all:?}");
+        assert!(all.contains(&("NO_PROXY", "localhost,127.0.0.1,::1".to_owned())), "{all:?}");
+        assert_eq!(
+            words(&list).unwrap(),
+            "HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to example.org:443, *.example.net:*"
+        );
+    }
+}
