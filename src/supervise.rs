@@ -69,6 +69,8 @@ pub struct Supervisor {
     /// A fault that a child told before it ended, for the message.
     told: Option<String>,
     control_lost: bool,
+    /// What the edge has heard of the worker; before it has, it refuses calls.
+    edge_sees_worker: bool,
     /// When the edge is to be told that the worker is gone. Until then calls wait for it in the listener's backlog.
     worker_missed: Option<Instant>,
     /// Also once the worker has been given up.
@@ -127,6 +129,7 @@ impl Supervisor {
             verdict: None,
             told: None,
             control_lost: false,
+            edge_sees_worker: false,
             worker_missed: None,
             tasks: Tasks::new(),
         }
@@ -139,7 +142,7 @@ impl Supervisor {
         self.start_edge().map_err(|fault| Outcome::Fell(chain(&fault)))?;
         let deadline = tokio::time::sleep(START_WAIT);
         tokio::pin!(deadline);
-        while !(self.edge.is_ready() && (self.worker.is_ready() || self.worker.is_hopeless() || !self.has_worker())) {
+        while !self.is_ready() {
             tokio::select! {
                 happening = self.next() => self.handle(happening),
                 () = signals.next() => return Err(Outcome::Stopped),
@@ -154,6 +157,13 @@ impl Supervisor {
         }
         self.phase = Phase::Running;
         Ok(())
+    }
+
+    /// Whether the next call will be answered by whom it is for.
+    fn is_ready(&self) -> bool {
+        let worker =
+            (self.worker.is_ready() && self.edge_sees_worker) || self.worker.is_hopeless() || !self.has_worker();
+        self.edge.is_ready() && worker
     }
 
     /// Keeps the children running until a signal, or until going on would be wrong.
@@ -259,6 +269,7 @@ impl Supervisor {
     fn edge_said(&mut self, word: FromEdge) {
         match word {
             FromEdge::Ready => self.edge.ready(),
+            FromEdge::Sees { worker } => self.edge_sees_worker = worker,
             FromEdge::Fault(fault) => self.told = Some(fault),
             FromEdge::Open { id } => self.open_store(id),
         }

@@ -99,7 +99,7 @@ async fn serve(
     let openings = Openings { waiting: Arc::default(), say: say.clone() };
     let (stop, stopped) = oneshot::channel();
     let (gone, supervisor_gone) = oneshot::channel();
-    tasks.start(listen(receiver, presence.clone(), openings.clone(), stop, gone));
+    tasks.start(listen(receiver, presence.clone(), openings.clone(), say.clone(), stop, gone));
     let rule = rule(&begin);
     let opener = openings.opener(begin.store.clone().into());
     let credentials = Credentials::load(opener, rule, begin.loose, tasks.clone()).await?;
@@ -137,13 +137,17 @@ async fn listen(
     mut receiver: Receiver,
     presence: Presence,
     openings: Openings,
+    say: mpsc::Sender<FromEdge>,
     stop: oneshot::Sender<()>,
     gone: oneshot::Sender<()>,
 ) {
     let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
         match received.message {
-            ToEdge::Worker { up } => presence.set(up),
+            ToEdge::Worker { up } => {
+                presence.set(up);
+                let _ = say.send(FromEdge::Sees { worker: up }).await;
+            }
             ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
             ToEdge::NotOpened { id, why } => openings.answer(id, Err(io::Error::other(why))),
             ToEdge::Stop => drop(stop.take()),

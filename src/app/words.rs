@@ -30,6 +30,10 @@ pub enum ToEdge {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromEdge {
     Ready,
+    /// It has heard whether the sandbox worker accepts calls.
+    Sees {
+        worker: bool,
+    },
     Fault(String),
     /// Open the credential store again.
     Open {

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::kept::{Event, Up};
 use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Supervisor, WorkerPlan};
 use crate::admin::operator::{Answer, Asked, PileWish, Refusal, Request};
-use crate::app::words::{BeginEdge, BeginWorker, FromWorker, Key, Upstream};
+use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Key, Upstream};
 use crate::identity::store::Loose;
 use crate::worker::child::Program;
 
@@ -43,6 +43,15 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
     supervisor.handle(said(FromWorker::Ready { tenants: 1 }));
     supervisor.phase = Phase::Running;
     supervisor
+}
+
+#[test]
+fn a_service_is_ready_when_its_edge_has_heard_that_the_worker_is() {
+    let mut supervisor = running(true);
+    assert!(!supervisor.is_ready(), "the next call would be refused");
+    let word = FromEdge::Sees { worker: true };
+    supervisor.handle(Happening::Event(Event::Said { generation: 0, up: Up::Edge(word) }));
+    assert!(supervisor.is_ready());
 }
 
 fn said(word: FromWorker) -> Happening {
