@@ -17,6 +17,9 @@ mod fake_worker;
 mod host;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod hostile;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod http;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
@@ -38,6 +41,9 @@ mod quickstart;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod sandbox_life;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod served;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod soak;

@@ -222,13 +222,13 @@ fn pid(id: u32) -> Pid {
     Pid::from_raw(i32::try_from(id).expect("an id")).expect("not zero")
 }
 
-fn children(parent: u32) -> Vec<u32> {
+pub(crate) fn children(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("there is a /proc");
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()
 }
 
-fn parent_of(id: u32) -> Option<u32> {
+pub(crate) fn parent_of(id: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name in parentheses may hold anything; what follows the last one is the state and then the parent.
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
