@@ -1,3 +1,5 @@
 //! The operator's side of a service: what is asked of it on this machine, and never over the network.
 
 pub mod operator;
+pub mod talk;
+pub mod words;

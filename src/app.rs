@@ -177,7 +177,7 @@ fn operators(config: &Config, tasks: &Tasks) -> Result<mpsc::Receiver<operator::
     let (ask, asked) = mpsc::channel(1);
     if let Some(state) = &config.state {
         let listener = operator::bind(&state.operator_socket()).map_err(io("make the operator socket"))?;
-        tasks.start(operator::serve(listener, ask, tasks.clone()));
+        tasks.start(operator::serve(listener, ask));
     }
     Ok(asked)
 }

@@ -13,6 +13,8 @@ use crate::telemetry::{self, Verbosity};
 mod backend;
 #[cfg(feature = "mcp-http")]
 mod door;
+#[cfg(feature = "mcp-http")]
+mod exec;
 mod failure;
 mod mcp;
 mod place;
@@ -22,9 +24,13 @@ mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
 #[cfg(feature = "mcp-http")]
+mod shell;
+#[cfg(feature = "mcp-http")]
 mod spelled;
 #[cfg(feature = "mcp-http")]
 mod store;
+#[cfg(feature = "mcp-http")]
+mod streams;
 #[cfg(feature = "mcp-http")]
 mod token;
 #[cfg(feature = "mcp-http")]
@@ -73,6 +79,12 @@ enum Verb {
     /// Mint, list and revoke the tokens that clients present.
     #[cfg(feature = "mcp-http")]
     Token(token::Token),
+    /// Run a program in a tenant's sandbox, with its input, output and exit code.
+    #[cfg(feature = "mcp-http")]
+    Exec(exec::Exec),
+    /// Open a shell in a tenant's sandbox, on a terminal of its own.
+    #[cfg(feature = "mcp-http")]
+    Shell(shell::Shell),
     /// Run a worker on its own, for an edge that runs elsewhere on this machine.
     #[cfg(feature = "mcp-http")]
     Worker(worker::Worker),
@@ -109,6 +121,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Token(token) => token.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Worker(worker) => worker.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Exec(exec) => return exec.run().map_or_else(|failure| failure.report(), ExitCode::from),
+        #[cfg(feature = "mcp-http")]
+        Verb::Shell(shell) => return shell.run().map_or_else(|failure| failure.report(), ExitCode::from),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -119,11 +135,24 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Starts the runtime a verb runs on.
 #[cfg(feature = "mcp-http")]
 fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    runtime()?.block_on(work)
+}
+
+/// The same for a verb whose reads of standard input nobody waits for when its work is done.
+#[cfg(feature = "mcp-http")]
+fn on_runtime_at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+#[cfg(feature = "mcp-http")]
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|fault| Failure::new(anyhow::Error::new(fault).context("start the runtime")))?
-        .block_on(work)
+        .map_err(|fault| Failure::new(anyhow::Error::new(fault).context("start the runtime")))
 }
 
 /// Shown by both halves, and run as it stands by a test.
@@ -148,6 +177,7 @@ Exit codes:
    2  usage: the command line cannot be read
    3  not allowed: a file's mode or owner forbids it
    4  the running service cannot be reached
+   5  checked, and found problems
    6  no such tenant or token
    7  it exists already: the file, or the service of this state
    8  asked and declined, or cut off by a second signal

@@ -20,9 +20,11 @@ use std::time::{Duration, Instant};
 
 use kit::tasks::Tasks;
 use rustix::fs::{Mode, OFlags};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::admin::operator::{Answer, Asked, Refusal};
+use crate::admin::operator::Asked;
+use crate::admin::talk;
+use crate::admin::words::Refusal;
 use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
 use crate::signal::StopSignals;
 use crate::worker::restart::{Ending, Next, Policy};
@@ -61,8 +63,9 @@ pub struct Supervisor {
     events: mpsc::Receiver<Event>,
     tell: mpsc::Sender<Event>,
     asked: mpsc::Receiver<Asked>,
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
-    questions: u64,
+    /// Operators whom the worker is to answer, by their places.
+    talking: HashMap<u64, OwnedSemaphorePermit>,
+    operators: u64,
     sandboxes: Option<usize>,
     phase: Phase,
     verdict: Option<Outcome>,
@@ -122,8 +125,8 @@ impl Supervisor {
             events,
             tell,
             asked,
-            waiting: HashMap::new(),
-            questions: 0,
+            talking: HashMap::new(),
+            operators: 0,
             sandboxes: None,
             phase: Phase::Starting,
             verdict: None,
@@ -289,25 +292,24 @@ impl Supervisor {
             }
             FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),
             FromWorker::Fault(fault) => self.told = Some(fault),
-            FromWorker::Done { id, answer } => {
-                if let Some(waiting) = self.waiting.remove(&id) {
-                    // The operator may have gone meanwhile.
-                    let _ = waiting.send(answer);
-                }
-            }
+            FromWorker::Done { id } => drop(self.talking.remove(&id)),
         }
     }
 
     fn ask(&mut self, asked: Asked) {
         if !self.worker.is_ready() {
-            let message = "there is no sandbox worker now; nothing was done".to_owned();
-            let _ = asked.answer.send(Answer::Refused { why: Refusal::NoWorker, message });
+            self.tasks.start(async move {
+                let message = "there is no sandbox worker now; nothing was done";
+                talk::refuse(asked.connection, Refusal::NoWorker, message).await;
+                drop(asked.place);
+            });
             return;
         }
-        self.questions = self.questions.wrapping_add(1);
-        let id = self.questions;
-        self.waiting.insert(id, asked.answer);
-        self.worker.say(Down::Worker(ToWorker::Operate { id, request: asked.request }), Vec::new());
+        self.operators = self.operators.wrapping_add(1);
+        let id = self.operators;
+        self.talking.insert(id, asked.place);
+        // From here the worker alone holds the connection: if it ends, the operator sees that at once.
+        self.worker.say(Down::Worker(ToWorker::Operate { id }), vec![asked.connection]);
     }
 
     fn open_store(&mut self, id: u64) {
@@ -345,10 +347,7 @@ impl Supervisor {
         let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
         if !is_edge {
             self.worker_missed.get_or_insert(kit::clock::now() + MISSED_AFTER);
-            for (_, waiting) in self.waiting.drain() {
-                let message = "the sandbox worker ended in the middle of it; whether it took effect is not known";
-                let _ = waiting.send(Answer::Refused { why: Refusal::OutcomeUnknown, message: message.to_owned() });
-            }
+            self.talking.clear();
         }
         if ending == Ending::ControlLost && !is_edge {
             self.control_lost = true;

@@ -1,29 +1,53 @@
 //! What an operator asks, done with the sandboxes of this process.
 
+mod run;
+
+use std::os::fd::OwnedFd;
+
 use sandbox::Sandbox;
-use sandbox::backend::{BackendError, Pile, PileState};
+use sandbox::backend::{BackendError, Pile, PileState, Provision};
 
-use crate::admin::operator::{self, Answer, PileKept, PileWish, Refusal, Request};
+use crate::admin::talk::Answering;
+use crate::admin::words::{self, Answer, PileKept, PileWish, Refusal, Request};
 
-/// Does one thing.
-pub async fn operate(sandbox: &Sandbox, request: Request) -> Answer {
-    let done = match request {
-        Request::Create { tenant, pile } => sandbox
-            .create(&tenant, wish(pile))
-            .await
-            .map(|made| Answer::Created { new: made.created, pile: kept(made.pile) }),
+/// Answers one operator, to the end of the conversation.
+pub async fn converse(sandbox: &Sandbox, connection: OwnedFd) {
+    let (mut answering, request) = match Answering::begin(connection).await {
+        Ok(begun) => begun,
+        Err(fault) => return tracing::debug!(%fault, "an operator's question ended early"),
+    };
+    let answer = if let Request::Run(wanted) = request {
+        run::run(sandbox, *wanted, &mut answering).await
+    } else {
+        operate(sandbox, request).await.unwrap_or_else(|fault| refusal(&fault))
+    };
+    if let Err(fault) = answering.say(&answer, &[]).await {
+        tracing::debug!(%fault, "an operator does not hear the answer");
+    }
+}
+
+/// Does one thing that has one answer.
+async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendError> {
+    Ok(match request {
+        Request::Create { tenant, pile, settings, overcommit } => {
+            let made =
+                sandbox.provision(&tenant, Provision { pile: wish(pile), settings: *settings, overcommit }).await?;
+            Answer::Created { new: made.created, pile: kept(made.pile) }
+        }
         Request::Destroy { tenant, delete_pile } => {
-            sandbox.destroy(&tenant, delete_pile).await.map(|()| Answer::Destroyed)
+            sandbox.destroy(&tenant, delete_pile).await?;
+            Answer::Destroyed
         }
         Request::Look { tenant } => {
-            sandbox.look(&tenant).await.map(|found| Answer::Found { sandbox: found.sandbox, pile: found.pile })
+            let found = sandbox.look(&tenant).await?;
+            Answer::Found { sandbox: found.sandbox, pile: found.pile }
         }
-        Request::List => sandbox.list().await.map(|tenants| {
-            let row = |status: sandbox::TenantStatus| operator::Sandbox { tenant: status.tenant, live: status.live };
-            Answer::Tenants(tenants.into_iter().map(row).collect())
-        }),
-    };
-    done.unwrap_or_else(|fault| Answer::Refused { why: why(&fault), message: super::chain(&fault) })
+        Request::List => {
+            let row = |status: sandbox::TenantStatus| words::Sandbox { tenant: status.tenant, live: status.live };
+            Answer::Tenants(sandbox.list().await?.into_iter().map(row).collect())
+        }
+        Request::Run(_) => Answer::refused(Refusal::Failed, "a command has more than one answer"),
+    })
 }
 
 fn wish(pile: PileWish) -> Pile {
@@ -43,8 +67,8 @@ fn kept(pile: PileState) -> PileKept {
     }
 }
 
-fn why(fault: &BackendError) -> Refusal {
-    match fault {
+fn refusal(fault: &BackendError) -> Answer {
+    let why = match fault {
         BackendError::NotProvisioned(_) => Refusal::NoSuchTenant,
         BackendError::NotEnforceable(_) => Refusal::NotEnforceable,
         BackendError::NoIsolation(_) => Refusal::NoIsolation,
@@ -57,5 +81,6 @@ fn why(fault: &BackendError) -> Refusal {
         | BackendError::Step { .. }
         | BackendError::SandboxEnded(_)
         | BackendError::ControlLost(_) => Refusal::Failed,
-    }
+    };
+    Answer::refused(why, super::chain(fault))
 }

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::admin::operator::{Answer, Request};
 use crate::identity::store::Loose;
 
 /// From the supervisor to the edge.
@@ -93,10 +92,8 @@ pub struct Key(pub [u8; 32]);
 pub enum ToWorker {
     /// With the descriptor of the state's lock: the state stays taken until the worker has ended too.
     Begin(Box<BeginWorker>),
-    Operate {
-        id: u64,
-        request: Request,
-    },
+    /// With the connection of an operator, who is to be answered there.
+    Operate { id: u64 },
     /// End every tenant's processes, and then this one.
     Stop,
 }
@@ -110,9 +107,9 @@ pub enum FromWorker {
     /// The host cannot isolate; another start would not change that.
     NoIsolation(String),
     Fault(String),
+    /// The conversation with an operator is over.
     Done {
         id: u64,
-        answer: Answer,
     },
 }
 

@@ -127,11 +127,12 @@ async fn listen(
         match received.message {
             ToWorker::Stop => drop(stop.take()),
             ToWorker::Begin(_) => tracing::warn!("a second beginning is ignored"),
-            ToWorker::Operate { id, request } => {
+            ToWorker::Operate { id } => {
+                let Some(connection) = received.descriptors.into_iter().next() else { continue };
                 let (sandbox, say) = (sandbox.clone(), say.clone());
                 tasks.start(async move {
-                    let answer = operate::operate(&sandbox, request).await;
-                    let _ = say.send(FromWorker::Done { id, answer }).await;
+                    operate::converse(&sandbox, connection).await;
+                    let _ = say.send(FromWorker::Done { id }).await;
                 });
             }
         }

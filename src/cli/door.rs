@@ -1,51 +1,82 @@
 //! The way to the sandboxes of a state: through the service that runs on it, else in this process.
 
+use std::os::fd::OwnedFd;
+
+use kit::tasks::Tasks;
 use sandbox::{OpenError, Sandbox};
 
 use super::failure::{Code, Failure};
-use crate::admin::operator::{self, Answer, AskError, Refusal, Request};
+use crate::admin::talk::{AskError, Asking};
+use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::operate;
 use crate::sandboxes;
 use crate::state::{Lock, StateDir, StateError};
+use crate::worker::handoff;
 
 /// An open way.
 pub(super) enum Door {
     Running(StateDir),
     /// The lock keeps a service from starting meanwhile.
-    Own(Sandbox, Lock),
+    Own(Sandbox, Tasks, Lock),
 }
 
 impl Door {
     /// Finds the way. It opens the sandboxes here only when no service has them.
     pub(super) async fn open(state: &StateDir) -> Result<Self, Failure> {
         match state.lock() {
-            Ok(lock) => Ok(Self::Own(own(state).await?, lock)),
+            Ok(lock) => Ok(Self::Own(own(state).await?, Tasks::new(), lock)),
             Err(StateError::Held(_)) => Ok(Self::Running(state.clone())),
             Err(fault) => Err(fault.into()),
         }
     }
 
+    /// Asks, and waits for the one answer.
     pub(super) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
-        let answer = match self {
-            Self::Running(state) => {
-                let asked = operator::ask(&state.operator_socket(), &request).await;
-                asked.map_err(unreachable)?
+        let answer = self.begin(&request).await?.answer().await.map_err(unreachable)?;
+        done(answer)
+    }
+
+    /// Asks what has more than one answer.
+    pub(super) async fn converse(&self, request: &Request) -> Result<Conversation, Failure> {
+        Ok(Conversation(self.begin(request).await?))
+    }
+
+    async fn begin(&self, request: &Request) -> Result<Asking, Failure> {
+        let begun = match self {
+            Self::Running(state) => Asking::begin(&state.operator_socket(), request).await,
+            Self::Own(sandbox, tasks, _) => {
+                let (ours, theirs) = handoff::pair().map_err(anyhow::Error::new)?;
+                let sandbox = sandbox.clone();
+                tasks.start(async move { operate::converse(&sandbox, theirs).await });
+                Asking::over(ours, request).await
             }
-            Self::Own(sandbox, _) => operate::operate(sandbox, request).await,
         };
-        match answer {
-            Answer::Refused { why, message } => Err(refused(why, &message)),
-            done @ (Answer::Created { .. } | Answer::Destroyed | Answer::Found { .. } | Answer::Tenants(_)) => Ok(done),
-        }
+        begun.map_err(unreachable)
     }
 
     /// Ends what was started here.
     pub(super) async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Running(_) => Ok(()),
-            Self::Own(sandbox, _lock) => sandbox.shutdown().await.map_err(Failure::new),
+            Self::Own(sandbox, _tasks, _lock) => sandbox.shutdown().await.map_err(Failure::new),
         }
     }
+}
+
+/// A question with more than one answer.
+pub(super) struct Conversation(pub(super) Asking);
+
+impl Conversation {
+    pub(super) async fn next(&mut self) -> Result<(Answer, Vec<OwnedFd>), Failure> {
+        let (answer, descriptors) = self.0.next().await.map_err(unreachable)?;
+        Ok((done(answer)?, descriptors))
+    }
+}
+
+/// The answer to another question than was asked.
+pub(super) fn otherwise() -> Failure {
+    Failure::message(Code::Unreachable, "the running service answered something else")
+        .hint("it may be of another version: restart it")
 }
 
 /// Opens the sandboxes of a state in this process.
@@ -57,6 +88,11 @@ pub(super) async fn own(state: &StateDir) -> Result<Sandbox, Failure> {
         OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
         OpenError::Backend(_) => Failure::new(fault),
     })
+}
+
+fn done(answer: Answer) -> Result<Answer, Failure> {
+    let Answer::Refused { why, message } = &answer else { return Ok(answer) };
+    Err(refused(*why, message))
 }
 
 /// The host stands in the way, and the message says how to change it.
@@ -71,7 +107,9 @@ fn unreachable(fault: AskError) -> Failure {
             "another process holds this state, and it is no service that can be asked",
         )
         .hint("wait until it has ended, and try again"),
-        AskError::Broken(_) | AskError::Malformed(_) | AskError::Late => Failure::new(fault).code(Code::Unreachable),
+        AskError::Broken(_) | AskError::Malformed(_) | AskError::Late | AskError::Unknown => {
+            Failure::new(fault).code(Code::Unreachable)
+        }
     }
 }
 
@@ -84,7 +122,7 @@ fn refused(why: Refusal, message: &str) -> Failure {
             "--no-pile makes the tenant without one; --pile-unenforced makes one that the tenant can also overwrite",
         ),
         Refusal::NoIsolation => no_isolation(message),
-        Refusal::NoWorker | Refusal::OutcomeUnknown => Failure::message(Code::Unreachable, message),
+        Refusal::NoWorker => Failure::message(Code::Unreachable, message),
         Refusal::Failed => Failure::message(Code::Failed, message),
     }
 }

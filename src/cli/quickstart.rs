@@ -13,7 +13,7 @@ use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, serve, spelled, store, user};
-use crate::admin::operator::{Answer, PileWish, Request};
+use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
@@ -73,11 +73,18 @@ impl Quickstart {
             Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
             own @ Door::Own(..) => own,
         };
-        let made = door.ask(Request::Create { tenant: self.user.clone(), pile: PileWish::IfEnforceable }).await;
+        let made = door
+            .ask(Request::Create {
+                tenant: self.user.clone(),
+                pile: PileWish::IfEnforceable,
+                settings: Box::default(),
+                overcommit: false,
+            })
+            .await;
         let closed = door.close().await;
         if let Answer::Created { new, pile } = made? {
             say::talk(&user::made_line(&self.user, new, pile));
-            if pile == crate::admin::operator::PileKept::None {
+            if pile == crate::admin::words::PileKept::None {
                 say::talk(
                     "  (append-only files cannot be enforced here; `playground user create --pile-unenforced` makes one without)",
                 );

@@ -33,7 +33,11 @@ pub(super) fn be_quiet() {
 #[cfg(feature = "mcp-http")]
 pub(super) fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(feature = "mcp-http")]
@@ -46,6 +50,7 @@ mod tests {
     #[test]
     fn a_path_stays_one_word() {
         assert_eq!(quoted("/a/b-c.token"), "/a/b-c.token");
+        assert_eq!(quoted(""), "''");
         assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

@@ -1,6 +1,7 @@
 //! Values of flags, read with a message that shows how they are spelled.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::edge;
 
@@ -12,11 +13,27 @@ pub(super) enum Misspelled {
         "no Host header can be this; a name alone is wanted, such as mcp.example.org or mcp.example.org:8443 or [::1]"
     )]
     Host,
+    #[error("a time is wanted, such as 30s, 5m or 2h")]
+    Duration,
 }
 
 /// Where to listen or to connect.
 pub(super) fn address(text: &str) -> Result<SocketAddr, Misspelled> {
     text.parse().map_err(|_unparsed| Misspelled::Address)
+}
+
+/// A time, in seconds unless it says otherwise.
+pub(super) fn duration(text: &str) -> Result<Duration, Misspelled> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..) {
+        Some("" | "s") => 1,
+        Some("m" | "min") => 60,
+        Some("h") => 3600,
+        Some("d") => 24 * 3600,
+        Some(_) | None => return Err(Misspelled::Duration),
+    };
+    let number: u64 = digits.parse().map_err(|_unparsed| Misspelled::Duration)?;
+    number.checked_mul(unit).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(Misspelled::Duration)
 }
 
 /// A name as it stands in a Host header.
@@ -26,7 +43,19 @@ pub(super) fn host(text: &str) -> Result<String, Misspelled> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Misspelled, address, host};
+    use std::time::Duration;
+
+    use super::{Misspelled, address, duration, host};
+
+    #[test]
+    fn a_time_has_a_unit_or_is_seconds() {
+        for (text, seconds) in [("1", 1), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86_400)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for bad in ["", "0", "s", "-1s", "1.5s", "5 m", "5y", "99999999999999999d"] {
+            assert_eq!(duration(bad), Err(Misspelled::Duration), "{bad}");
+        }
+    }
 
     #[test]
     fn an_address_has_a_port() {

@@ -76,8 +76,8 @@ impl Half {
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);
         let socket = operator::bind(&state.operator_socket()).map_err(anyhow::Error::new)?;
-        tasks.start(operator::serve(socket, ask, tasks.clone()));
-        tasks.start(answer(sandbox.clone(), asked));
+        tasks.start(operator::serve(socket, ask));
+        tasks.start(answer(sandbox.clone(), asked, tasks.clone()));
         let took = kit::clock::now().saturating_duration_since(began);
         say::talk(&format!("ready http://{address} (sandbox worker) in {} ms", took.as_millis()));
         let served = sandbox.serve_http(listener, secret, signals.next()).await;
@@ -91,10 +91,14 @@ impl Half {
     }
 }
 
-/// Does what the operator asks, one thing after the other.
-async fn answer(sandbox: Sandbox, mut asked: mpsc::Receiver<Asked>) {
-    while let Some(Asked { request, answer }) = asked.recv().await {
-        let _ = answer.send(operate::operate(&sandbox, request).await);
+/// Answers whoever asks, each beside the others.
+async fn answer(sandbox: Sandbox, mut asked: mpsc::Receiver<Asked>, tasks: Tasks) {
+    while let Some(Asked { connection, place }) = asked.recv().await {
+        let sandbox = sandbox.clone();
+        tasks.start(async move {
+            operate::converse(&sandbox, connection).await;
+            drop(place);
+        });
     }
 }
 

@@ -1,17 +1,22 @@
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{Secret, Tenant};
-use tokio::sync::{mpsc, oneshot};
+use kit::Secret;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::kept::{Event, Up};
 use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Supervisor, WorkerPlan};
-use crate::admin::operator::{Answer, Asked, PileWish, Refusal, Request};
+use crate::admin::operator::Asked;
+use crate::admin::talk::Asking;
+use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Key, Upstream};
 use crate::identity::store::Loose;
 use crate::worker::child::Program;
+use crate::worker::handoff;
 
 /// A running supervisor whose children are words alone.
 fn running(serves_without_sandbox: bool) -> Supervisor {
@@ -62,10 +67,10 @@ fn ended(name: &'static str, code: i32) -> Happening {
     Happening::Event(Event::Ended { name, generation: 0, status: Ok(ExitStatus::from_raw(code << 8)) })
 }
 
-fn question() -> (Happening, oneshot::Receiver<Answer>) {
-    let (answer, answered) = oneshot::channel();
-    let request = Request::Create { tenant: Tenant::parse("me").expect("a tenant"), pile: PileWish::None };
-    (Happening::Asked(Asked { request, answer }), answered)
+fn question(places: &Arc<Semaphore>) -> (Happening, OwnedFd) {
+    let (operator, connection) = handoff::pair().expect("a pair");
+    let place = Arc::clone(places).try_acquire_owned().expect("a place");
+    (Happening::Asked(Asked { connection, place }), operator)
 }
 
 #[test]
@@ -106,18 +111,22 @@ fn the_edge_is_told_of_a_missing_worker_only_after_a_while() {
     assert_eq!(supervisor.worker_missed, None);
 }
 
-#[test]
-fn a_question_in_the_air_when_the_worker_ends_has_an_unknown_outcome() {
+#[tokio::test]
+async fn an_operator_keeps_its_place_until_it_is_answered_or_the_worker_ends() {
     let mut supervisor = running(false);
-    let (asked, mut answered) = question();
-    supervisor.handle(asked);
-    assert!(answered.try_recv().is_err(), "the worker has it");
+    let places = Arc::new(Semaphore::new(2));
+    let (first, _operator) = question(&places);
+    let (second, _operator) = question(&places);
+    supervisor.handle(first);
+    supervisor.handle(second);
+    assert_eq!(places.available_permits(), 0, "the worker has them");
+    supervisor.handle(said(FromWorker::Done { id: 1 }));
+    assert_eq!(places.available_permits(), 1);
     supervisor.handle(ended("worker", 1));
-    let answer = answered.try_recv().expect("answered");
-    assert!(matches!(answer, Answer::Refused { why: Refusal::OutcomeUnknown, .. }), "{answer:?}");
-    let (asked, mut answered) = question();
-    supervisor.handle(asked);
-    let answer = answered.try_recv().expect("answered at once");
+    assert_eq!(places.available_permits(), 2);
+    let (third, operator) = question(&places);
+    supervisor.handle(third);
+    let answer = Asking::over(operator, &Request::List).await.expect("heard").answer().await.expect("answered");
     assert!(matches!(answer, Answer::Refused { why: Refusal::NoWorker, .. }), "{answer:?}");
 }
 

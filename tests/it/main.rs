@@ -34,6 +34,9 @@ mod layering;
 mod no_isolation;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod operator;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod process;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
@@ -56,6 +59,9 @@ mod supervision;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod tenants;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod terminal;
 #[cfg(test)]
 #[cfg(all(feature = "mcp-http", feature = "tls"))]
 mod tls_files;

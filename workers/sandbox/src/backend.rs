@@ -9,11 +9,13 @@ pub(crate) mod fake;
 pub mod linux;
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
 use kit::Tenant;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::settings::{Profile, Size, TenantSettings};
@@ -68,6 +70,14 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Starts one command in the tenant's running sandbox, opening it first if needed.
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>>;
+
+    /// Starts one command as [`Backend::start`] does; its streams are descriptors for somebody else to read and write.
+    fn start_direct<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        command: CommandSpec,
+        streams: Streams,
+    ) -> Pending<'a, Result<Direct, BackendError>>;
 
     /// Reads a whole regular file as the tenant would see it; refuses one over `most` bytes before reading it.
     fn read_file<'a>(
@@ -230,6 +240,34 @@ pub struct Started {
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
     pub command: Box<dyn Command>,
+}
+
+/// What a command finds as its standard streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Streams {
+    Pipes,
+    Terminal(Terminal),
+}
+
+/// A terminal of the tenant's own, and never the one that a person sits at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminal {
+    pub rows: u16,
+    pub columns: u16,
+    /// What it understands, as `TERM` names it.
+    pub kind: String,
+}
+
+/// A command that runs, and this side's ends of its streams.
+pub struct Direct {
+    pub ends: Ends,
+    pub command: Box<dyn Command>,
+}
+
+#[derive(Debug)]
+pub enum Ends {
+    Pipes { stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: OwnedFd },
+    Terminal(OwnedFd),
 }
 
 /// A command that was started. Dropping it does not end it; the backend reaps it all the same.

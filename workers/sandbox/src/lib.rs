@@ -6,6 +6,7 @@
 
 pub mod backend;
 mod jobs;
+mod operator;
 mod provider;
 mod random;
 pub mod settings;

@@ -5,6 +5,7 @@
 
 mod handles;
 mod idle;
+mod operator;
 mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

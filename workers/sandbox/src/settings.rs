@@ -166,6 +166,21 @@ impl Settings {
 }
 
 impl TenantSettings {
+    /// Every setting's name.
+    pub const NAMES: [&str; 11] = [
+        "memory",
+        "processes",
+        "cpu_percent",
+        "open_files",
+        "file_size",
+        "disk",
+        "inodes",
+        "egress",
+        "system",
+        "faculties",
+        "shared_pile",
+    ];
+
     /// What these settings lead to, where `common` holds for every tenant.
     #[must_use]
     pub fn over(&self, common: &Self) -> Profile {
@@ -188,6 +203,39 @@ impl TenantSettings {
         }
     }
 }
+
+impl TenantSettings {
+    /// These settings with what `change` decides instead, and without what `forgotten` names.
+    ///
+    /// # Errors
+    /// When `forgotten` names what is no setting.
+    pub fn amended(&self, change: &Self, forgotten: &[String]) -> Result<Self, NoSuchSetting> {
+        let (mut settings, mut change) = (self.fields(), change.fields());
+        settings.append(&mut change);
+        for name in forgotten {
+            if !Self::NAMES.contains(&name.as_str()) {
+                return Err(NoSuchSetting(name.clone()));
+            }
+            settings.remove(name);
+        }
+        // What came out of this type fits into it again.
+        serde_json::from_value(settings.into()).map_err(|_fault| NoSuchSetting(String::new()))
+    }
+
+    /// What was decided, by name.
+    #[must_use]
+    pub fn fields(&self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            Ok(_) | Err(_) => serde_json::Map::new(),
+        }
+    }
+}
+
+/// A name that no setting has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no setting; there are {names}", names = TenantSettings::NAMES.join(", "))]
+pub struct NoSuchSetting(String);
 
 impl Default for Limits {
     fn default() -> Self {
@@ -234,6 +282,25 @@ mod tests {
         let own = TenantSettings { processes: Some(9), ..TenantSettings::default() };
         let limits = own.over(&common).limits;
         assert_eq!((limits.processes, limits.open_files, limits.memory), (9, 8, 2 << 30));
+    }
+
+    #[test]
+    fn a_change_decides_what_it_names_and_forgets_what_it_is_told_to() {
+        let own = TenantSettings { processes: Some(9), open_files: Some(8), ..TenantSettings::default() };
+        let change = TenantSettings { processes: Some(10), memory: Some(Size::new(1)), ..TenantSettings::default() };
+        let amended = own.amended(&change, &["open_files".to_owned()]).unwrap();
+        assert_eq!(amended, change);
+        let fault = own.amended(&change, &["memroy".to_owned()]).unwrap_err().to_string();
+        assert!(fault.contains("memroy") && fault.contains("cpu_percent"), "{fault}");
+    }
+
+    #[test]
+    fn every_setting_has_its_name_in_the_list() {
+        let unknown = read(r#"{"tenants":{"?":1}}"#).unwrap_err();
+        for name in TenantSettings::NAMES {
+            assert!(unknown.contains(&format!("`{name}`")), "{name} is none: {unknown}");
+        }
+        assert_eq!(unknown.matches('`').count(), 2 * (1 + TenantSettings::NAMES.len()), "{unknown}");
     }
 
     #[test]

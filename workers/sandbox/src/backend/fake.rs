@@ -9,9 +9,9 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::watch;
 
 use super::{
-    AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, DiskQuota, Exit,
+    AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, Direct, DiskQuota, Exit,
     FileError, Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Record,
-    Started, UidMap, Usage, Written,
+    Started, Streams, UidMap, Usage, Written,
 };
 use crate::settings::TenantSettings;
 
@@ -264,6 +264,15 @@ impl Backend for Fake {
                 _ => Err(self.refuse(format!("start `{}` of {tenant}", command.command))),
             }
         })
+    }
+
+    fn start_direct<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        command: CommandSpec,
+        _: Streams,
+    ) -> Pending<'a, Result<Direct, BackendError>> {
+        Box::pin(async move { Err(self.refuse(format!("start `{}` of {tenant} directly", command.command))) })
     }
 
     fn read_file<'a>(

@@ -48,8 +48,8 @@ use self::scan::Scan;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
-    Assurances, Backend, BackendError, Change, CommandSpec, Config, FileError, Found, Guest, GuestPath, Pending,
-    PileState, Provision, Provisioned, Record, Share, Started, UidMap, Usage, Written,
+    Assurances, Backend, BackendError, Change, CommandSpec, Config, Direct, FileError, Found, Guest, GuestPath,
+    Pending, PileState, Provision, Provisioned, Record, Share, Started, Streams, UidMap, Usage, Written,
 };
 use crate::random;
 use crate::settings::{Egress, Profile};
@@ -375,6 +375,15 @@ impl Backend for LinuxBackend {
 
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {
         Box::pin(self.0.start(tenant, command))
+    }
+
+    fn start_direct<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        command: CommandSpec,
+        streams: Streams,
+    ) -> Pending<'a, Result<Direct, BackendError>> {
+        Box::pin(self.0.start_direct(tenant, command, streams))
     }
 
     fn read_file<'a>(

@@ -10,6 +10,7 @@ mod filter;
 mod job;
 mod root;
 mod system;
+mod terminal;
 
 use std::collections::HashMap;
 use std::ffi::CString;

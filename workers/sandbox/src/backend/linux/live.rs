@@ -51,10 +51,14 @@ struct Table {
 /// What an order led to.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Started,
+    /// With this side of its terminal, where it was to have one.
+    Started(Option<OwnedFd>),
     NotStarted(Step, io::Error),
     Opened(OwnedFd),
-    Written { bytes: u64, created: bool },
+    Written {
+        bytes: u64,
+        created: bool,
+    },
     FileFault(FileFault),
 }
 
@@ -290,7 +294,7 @@ impl Live {
     fn hear(&self, report: Report, descriptors: Vec<OwnedFd>) {
         match report {
             Report::Ready | Report::Refused { .. } => {}
-            Report::Started { id } => self.answer(id, Answer::Started),
+            Report::Started { id } => self.answer(id, Answer::Started(descriptors.into_iter().next())),
             Report::NotStarted { id, step, errno } => {
                 self.answer(id, Answer::NotStarted(step, io::Error::from_raw_os_error(errno)));
             }
@@ -318,7 +322,7 @@ impl Live {
 
     fn ended(&self, id: u64, status: Status, last: bool) {
         // A command that ends before it could say that it started was ended at once.
-        self.answer(id, Answer::Started);
+        self.answer(id, Answer::Started(None));
         let job = {
             let mut table = self.table();
             let Some(job) = table.jobs.get(&id).map(Arc::clone) else { return };

@@ -14,10 +14,10 @@ use super::egress::Gate;
 use super::launch::{Launched, Users, launch};
 use super::layout::{Hold, Meta, Pile, step};
 use super::live::Live;
-use super::start::begin;
+use super::start::{begin, begin_direct};
 use super::wire::{HOME, PILE_FOLDER, WORKSPACE};
 use super::{Inner, supplies};
-use crate::backend::{BackendError, CommandSpec, Started, UidMap};
+use crate::backend::{BackendError, Command, CommandSpec, Direct, Started, Streams, UidMap};
 
 /// A tenant's place, running or not.
 pub(super) struct Slot {
@@ -97,10 +97,28 @@ impl Inner {
     /// Starts a command. One whose caller does not wait for it is ended again: nobody could end it later.
     pub(super) async fn start(self: &Arc<Self>, tenant: &Tenant, spec: CommandSpec) -> Result<Started, BackendError> {
         let live = self.live(tenant).await?;
+        self.claimed(begin(live, spec)).await
+    }
+
+    /// The same, of one whose streams somebody else reads and writes.
+    pub(super) async fn start_direct(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        spec: CommandSpec,
+        streams: Streams,
+    ) -> Result<Direct, BackendError> {
+        let live = self.live(tenant).await?;
+        self.claimed(begin_direct(live, spec, streams)).await
+    }
+
+    async fn claimed<T: Begun>(
+        &self,
+        begin: impl Future<Output = Result<T, BackendError>> + Send + 'static,
+    ) -> Result<T, BackendError> {
         let (done, started) = oneshot::channel();
         let (tasks, runtime) = (self.tasks.clone(), Handle::current());
         self.tasks.start(async move {
-            let begun = begin(live, spec).await.map(|started| Unclaimed { started: Some(started), tasks, runtime });
+            let begun = begin.await.map(|started| Unclaimed { started: Some(started), tasks, runtime });
             let _ = done.send(begun);
         });
         let mut begun = started.await.map_err(|_closed| BackendError::ShuttingDown)??;
@@ -171,19 +189,36 @@ impl Inner {
     }
 }
 
+/// A command that runs, with its streams.
+trait Begun: Send + 'static {
+    fn command(self) -> Box<dyn Command>;
+}
+
+impl Begun for Started {
+    fn command(self) -> Box<dyn Command> {
+        self.command
+    }
+}
+
+impl Begun for Direct {
+    fn command(self) -> Box<dyn Command> {
+        self.command
+    }
+}
+
 /// A command on the way to whoever asked for it; lost on the way, it is ended.
-struct Unclaimed {
-    started: Option<Started>,
+struct Unclaimed<T: Begun> {
+    started: Option<T>,
     tasks: Tasks,
     runtime: Handle,
 }
 
-impl Drop for Unclaimed {
+impl<T: Begun> Drop for Unclaimed<T> {
     fn drop(&mut self) {
         if let Some(started) = self.started.take() {
             let _entered = self.runtime.enter();
             self.tasks.start(async move {
-                if let Err(fault) = started.command.kill().await {
+                if let Err(fault) = started.command().kill().await {
                     tracing::error!(%fault, "a command that nobody waited for does not die");
                 }
             });

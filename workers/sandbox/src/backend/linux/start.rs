@@ -12,11 +12,40 @@ use super::files;
 use super::layout::step;
 use super::live::{Answer, Live};
 use super::wire::{HOME, LONGEST_INLINE, LONGEST_PATH, Order, Start, Step};
-use crate::backend::{BackendError, CommandSpec, Shell, Started};
+use crate::backend::{BackendError, CommandSpec, Direct, Ends, Shell, Started, Streams, Terminal};
 
 /// Starts a command in a running sandbox.
 pub(super) async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started, BackendError> {
-    let starting = || step("start a command");
+    let pipes = Pipes::make(spec.stdin).map_err(starting())?;
+    let (command, _) = order(live, spec, Some(&pipes), None).await?;
+    pipes.started(command).map_err(starting())
+}
+
+/// Starts a command whose streams somebody else reads and writes.
+pub(super) async fn begin_direct(live: Arc<Live>, spec: CommandSpec, streams: Streams) -> Result<Direct, BackendError> {
+    match streams {
+        Streams::Pipes => {
+            let pipes = Pipes::make(spec.stdin).map_err(starting())?;
+            let (command, _) = order(live, spec, Some(&pipes), None).await?;
+            let (stdin, stdout, stderr) = pipes.ours;
+            Ok(Direct { ends: Ends::Pipes { stdin, stdout, stderr }, command: Box::new(command) })
+        }
+        Streams::Terminal(terminal) => {
+            let (command, outer) = order(live, spec, None, Some(terminal)).await?;
+            // A command that ended before it could say so has no terminal to show.
+            let outer = outer.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof)).map_err(starting())?;
+            Ok(Direct { ends: Ends::Terminal(outer), command: Box::new(command) })
+        }
+    }
+}
+
+/// Orders a command and waits until it runs; the descriptor is this side of its terminal.
+async fn order(
+    live: Arc<Live>,
+    spec: CommandSpec,
+    pipes: Option<&Pipes>,
+    terminal: Option<Terminal>,
+) -> Result<(LinuxCommand, Option<OwnedFd>), BackendError> {
     if spec.command.contains('\0') {
         return Err(starting()(io::Error::new(io::ErrorKind::InvalidInput, "a command cannot hold a zero byte")));
     }
@@ -24,7 +53,6 @@ pub(super) async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started,
         return Err(BackendError::NoDirectory(cwd.clone()));
     }
     let id = live.number();
-    let streams = Streams::make(spec.stdin).map_err(starting())?;
     let text = if spec.command.len() > LONGEST_INLINE {
         Some(files::memory_file(spec.command.as_bytes()).map_err(starting())?)
     } else {
@@ -39,47 +67,50 @@ pub(super) async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started,
         command: text.is_none().then_some(spec.command),
         login: spec.shell == Shell::Login,
         cwd: spec.cwd.clone(),
-        stdin: spec.stdin,
+        stdin: spec.stdin && terminal.is_none(),
+        terminal,
         cgroup: folder.is_some(),
     });
-    let theirs =
-        [streams.theirs.0.as_ref(), Some(&streams.theirs.1), Some(&streams.theirs.2), text.as_ref(), folder.as_ref()];
-    let descriptors: Vec<_> = theirs.into_iter().flatten().map(AsFd::as_fd).collect();
-    let answer = live.ask(id, &order, &descriptors).await;
-    match answer {
-        Ok(Answer::Started) => {}
-        Ok(Answer::NotStarted(Step::Directory, _)) => {
+    let streams = pipes.map(|pipes| [pipes.theirs.0.as_ref(), Some(&pipes.theirs.1), Some(&pipes.theirs.2)]);
+    let theirs = streams.into_iter().flatten().chain([text.as_ref(), folder.as_ref()]);
+    let descriptors: Vec<_> = theirs.flatten().map(AsFd::as_fd).collect();
+    match live.ask(id, &order, &descriptors).await {
+        Ok(Answer::Started(outer)) => Ok((LinuxCommand { live, job }, outer)),
+        answer => {
             live.forget(id);
-            return Err(BackendError::NoDirectory(spec.cwd.unwrap_or_else(|| HOME.to_owned())));
-        }
-        Ok(Answer::NotStarted(at, fault)) => {
-            live.forget(id);
-            let what = match at {
-                Step::Fork => "start a process for a command",
-                Step::Become | Step::Directory => "become the tenant's user",
-                Step::Execute => "hand a command to the shell",
-            };
-            return Err(step(what)(fault));
-        }
-        Ok(Answer::Opened(_) | Answer::Written { .. } | Answer::FileFault(_)) => {
-            live.forget(id);
-            return Err(starting()(io::ErrorKind::InvalidData.into()));
-        }
-        Err(fault) => {
-            live.forget(id);
-            return Err(fault);
+            Err(refused(answer, spec.cwd))
         }
     }
-    streams.started(LinuxCommand { live, job }).map_err(starting())
+}
+
+/// Why a command does not run.
+fn refused(answer: Result<Answer, BackendError>, cwd: Option<String>) -> BackendError {
+    match answer {
+        Ok(Answer::NotStarted(Step::Directory, _)) => BackendError::NoDirectory(cwd.unwrap_or_else(|| HOME.to_owned())),
+        Ok(Answer::NotStarted(at, fault)) => step(match at {
+            Step::Fork => "start a process for a command",
+            Step::Become | Step::Directory => "become the tenant's user",
+            Step::Terminal => "make a terminal for a command",
+            Step::Execute => "hand a command to the shell",
+        })(fault),
+        Ok(Answer::Started(_) | Answer::Opened(_) | Answer::Written { .. } | Answer::FileFault(_)) => {
+            starting()(io::ErrorKind::InvalidData.into())
+        }
+        Err(fault) => fault,
+    }
+}
+
+fn starting() -> impl FnOnce(io::Error) -> BackendError {
+    step("start a command")
 }
 
 /// The pipes of one command, both ends.
-struct Streams {
+struct Pipes {
     theirs: (Option<OwnedFd>, OwnedFd, OwnedFd),
     ours: (Option<OwnedFd>, OwnedFd, OwnedFd),
 }
 
-impl Streams {
+impl Pipes {
     fn make(stdin: bool) -> io::Result<Self> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         let (stdin, to_stdin) =

@@ -13,12 +13,14 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use crate::backend::Terminal;
+
 /// What the service asks for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
     /// The first packet; its descriptors are the binds that name none as a path.
     Setup(Box<Setup>),
-    /// With standard input if the caller feeds it, output, error, the text if it is long, the cgroup if there is one.
+    /// With standard input if the caller feeds it, output, error (none of them where there is a terminal), the text if it is long, the cgroup if there is one.
     Start(Start),
     /// Ends a command that has a pid namespace of its own.
     Kill {
@@ -94,6 +96,8 @@ pub(super) struct Start {
     pub(super) cwd: Option<String>,
     /// Whether standard input is a descriptor; otherwise it is the tenant's `/dev/null`.
     pub(super) stdin: bool,
+    /// The terminal that all three streams are; then none of them is a descriptor.
+    pub(super) terminal: Option<Terminal>,
     pub(super) cgroup: bool,
 }
 
@@ -107,7 +111,7 @@ pub(super) enum Report {
         step: String,
         errno: i32,
     },
-    /// The command is about to be executed.
+    /// The command is about to be executed. With this side of its terminal, where it has one.
     Started {
         id: u64,
     },
@@ -147,6 +151,7 @@ pub(super) enum Step {
     Fork,
     Directory,
     Become,
+    Terminal,
     Execute,
 }
 

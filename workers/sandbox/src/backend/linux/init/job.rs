@@ -11,7 +11,7 @@ use rustix::thread::{
     set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::{ALL_CHILDREN, Fault, Init, filter, root};
+use super::{ALL_CHILDREN, Fault, Init, filter, root, terminal};
 use crate::backend::linux::wire::{self, Bounds, GUEST, HEAD_ROOM, HOME, Report, Setup, Start, Status, Step};
 use crate::sys::{kernel, spawn};
 
@@ -71,8 +71,10 @@ pub(super) fn expendable() -> String {
 pub(super) fn start(init: &Init, start: Start, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let mut descriptors = descriptors.into_iter();
     let mut next = || descriptors.next().ok_or(io::Error::from(io::ErrorKind::InvalidData));
-    let stdin = if start.stdin { next()? } else { null()? };
-    let streams = [stdin, next()?, next()?];
+    let streams = match start.terminal {
+        Some(_) => None,
+        None => Some([if start.stdin { next()? } else { null()? }, next()?, next()?]),
+    };
     let text = match start.command {
         Some(ref text) => Text::Inline(text.clone()),
         None => Text::File(next()?),
@@ -81,8 +83,8 @@ pub(super) fn start(init: &Init, start: Start, descriptors: Vec<OwnedFd>) -> io:
     let namespaces = if init.nested { spawn::NEW_PID_NAMESPACE | spawn::NEW_MOUNT_NAMESPACE } else { 0 };
     match init.single.fork(namespaces, cgroup.as_ref().map(AsFd::as_fd))? {
         Some(born) => Ok(born.pid),
-        None if init.nested => nested(init, &start, &streams, text),
-        None => shell(init, &start, &streams, text),
+        None if init.nested => nested(init, &start, streams.as_ref(), text),
+        None => shell(init, &start, streams.as_ref(), text),
     }
 }
 
@@ -93,7 +95,7 @@ fn null() -> io::Result<OwnedFd> {
 }
 
 /// The first process of a command's own pid namespace: tells of the shell's end, then reaps until nothing is left.
-fn nested(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
+fn nested(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text) -> ! {
     // The numbers that its processes know each other by must be those that `/proc` shows.
     if let Err(fault) = root::renew_proc() {
         give_up(init, start.id, Step::Fork, &io::Error::from_raw_os_error(fault.errno));
@@ -135,7 +137,7 @@ fn nothing_left() -> bool {
 }
 
 /// Becomes the command's shell.
-fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
+fn shell(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text) -> ! {
     let id = start.id;
     let confined = init.filters.is_some();
     let become_user = || if confined { become_guest(false) } else { Ok(()) };
@@ -144,6 +146,10 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
     if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
         give_up(init, id, Step::Become, &fault);
     }
+    let terminal = match start.terminal.as_ref().map(terminal::make).transpose() {
+        Ok(terminal) => terminal,
+        Err(fault) => give_up(init, id, Step::Terminal, &fault),
+    };
     // One that is relative starts at home, as every path of the tools does.
     let home = if start.cwd.as_ref().is_some_and(|cwd| cwd.starts_with('/')) { Ok(()) } else { chdir(HOME) };
     if let Err(fault) = home.and_then(|()| start.cwd.as_deref().map_or(Ok(()), chdir)) {
@@ -154,9 +160,14 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
         Ok(prepared) => prepared,
         Err(fault) => give_up(init, id, Step::Execute, &fault),
     };
-    if wire::send(init.socket.as_fd(), &Report::Started { id }, &[]).is_err() {
+    let with: Vec<_> = terminal.iter().map(AsFd::as_fd).collect();
+    if wire::send(init.socket.as_fd(), &Report::Started { id }, &with).is_err() {
         kernel::exit_now(1);
     }
+    let environment = match &start.terminal {
+        Some(terminal) => terminal::environment(&init.environment, terminal),
+        None => init.environment.clone(),
+    };
     kernel::reset_signals();
     // From here on the socket is gone, and with it every way to tell more than an exit code.
     let closed = match &script {
@@ -173,13 +184,13 @@ fn shell(init: &Init, start: &Start, streams: &[OwnedFd; 3], text: Text) -> ! {
             kernel::exit_now(NOT_EXECUTABLE);
         }
     }
-    let _ = spawn::execute(c"/bin/sh", &arguments, &init.environment);
+    let _ = spawn::execute(c"/bin/sh", &arguments, &environment);
     kernel::exit_now(NOT_EXECUTABLE)
 }
 
-fn detach(streams: &[OwnedFd; 3]) -> io::Result<()> {
+fn detach(streams: Option<&[OwnedFd; 3]>) -> io::Result<()> {
     rustix::process::setsid()?;
-    for (number, stream) in (0..).zip(streams) {
+    for (number, stream) in (0..).zip(streams.into_iter().flatten()) {
         kernel::duplicate_onto(stream.as_fd(), number)?;
     }
     Ok(())

@@ -1,0 +1,141 @@
+//! What an operator and the sandbox worker say to each other.
+//!
+//! The operator speaks first, with one [`Request`]. Most are answered by one [`Answer`]; [`Request::Run`] by
+//! [`Answer::Running`] with the ends of the command's streams, and at its end by [`Answer::Ended`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kit::Tenant;
+use sandbox::backend::Terminal;
+use sandbox::settings::TenantSettings;
+use serde::{Deserialize, Serialize};
+
+/// What an operator asks of the sandbox worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    Create {
+        tenant: Tenant,
+        pile: PileWish,
+        settings: Box<TenantSettings>,
+        /// Whether more disk may be promised than there is.
+        overcommit: bool,
+    },
+    Destroy {
+        tenant: Tenant,
+        delete_pile: bool,
+    },
+    /// What there is of a tenant.
+    Look {
+        tenant: Tenant,
+    },
+    List,
+    /// Start a command and hand its streams over.
+    Run(Box<Run>),
+}
+
+/// A command of the operator's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub tenant: Tenant,
+    /// Text for `/bin/sh`.
+    pub command: String,
+    /// Whether the tenant's profile is read first.
+    pub login: bool,
+    pub cwd: Option<String>,
+    pub timeout: Option<Duration>,
+    /// Whether standard input will be fed; otherwise there is nothing to read.
+    pub stdin: bool,
+    /// The terminal to make for it; pipes without one.
+    pub terminal: Option<Terminal>,
+}
+
+/// What an operator says later, while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Further {
+    /// End it, with all that it started.
+    Cancel,
+}
+
+/// Which pile a new tenant gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PileWish {
+    Enforced,
+    Unenforced,
+    None,
+    IfEnforceable,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    Created {
+        new: bool,
+        pile: PileKept,
+    },
+    Destroyed,
+    /// Whether it has a sandbox, and where its pile lies, which may outlive the sandbox.
+    Found {
+        sandbox: bool,
+        pile: Option<PathBuf>,
+    },
+    Tenants(Vec<Sandbox>),
+    /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
+    /// it is fed.
+    Running,
+    Ended(Ending),
+    Refused {
+        why: Refusal,
+        message: String,
+    },
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    Code(i32),
+    Signal(i32),
+    OutOfMemory,
+    /// With the tenant's other processes, whose files took up more than they may.
+    OverQuota,
+    /// Under it, its sandbox was stopped.
+    SandboxEnded,
+    /// It was ended with all that it had started, since its time was over.
+    TimedOut,
+    /// The same, since the operator wished so.
+    Cancelled,
+    /// It was to be ended, and its end cannot be proven.
+    Unproven(String),
+}
+
+/// How a tenant's pile is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PileKept {
+    Enforced,
+    Unenforced,
+    None,
+}
+
+/// A tenant that has a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    pub tenant: Tenant,
+    pub live: bool,
+}
+
+/// Why it was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    NoSuchTenant,
+    NotEnforceable,
+    NoIsolation,
+    /// There is no worker now, and nothing was done.
+    NoWorker,
+    Failed,
+}
+
+impl Answer {
+    pub fn refused(why: Refusal, message: impl Into<String>) -> Self {
+        Self::Refused { why, message: message.into() }
+    }
+}

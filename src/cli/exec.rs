@@ -1,0 +1,150 @@
+//! `playground exec`: a program in a tenant's sandbox, with its streams and its exit code.
+
+use std::time::Duration;
+
+use clap::Args;
+use kit::Tenant;
+use kit::tasks::Tasks;
+use tokio::sync::watch;
+
+use super::door::{Conversation, Door, otherwise};
+use super::failure::{Code, Failure};
+use super::place::Place;
+use super::{say, spelled, streams};
+use crate::admin::words::{Answer, Ending, Further, Request, Run};
+use crate::signal::StopSignals;
+
+/// Run a program in a tenant's sandbox, as the tenant. Its input, output and errors are this command's, unchanged, and
+/// so is its exit code; 128 and the number where a signal ended it, 124 where its time was over. When this command is
+/// ended, so is the program with all that it started.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Exec {
+    #[arg(value_parser = Tenant::parse)]
+    tenant: Tenant,
+
+    /// Where it begins, seen from the tenant's home.
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+
+    /// End it after so long, such as 30s, 5m or 2h.
+    #[arg(long, value_name = "TIME", value_parser = spelled::duration)]
+    timeout: Option<Duration>,
+
+    /// Leave standard input alone; the program finds an empty one.
+    #[arg(short = 'n', long)]
+    no_stdin: bool,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Exec {
+    pub(super) fn run(self) -> Result<u8, Failure> {
+        super::on_runtime_at_once(self.execute())
+    }
+
+    async fn execute(self) -> Result<u8, Failure> {
+        let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let words: Vec<String> = self.command.iter().map(|word| say::quoted(word)).collect();
+        let wanted = Run {
+            tenant: self.tenant.clone(),
+            // In place of the shell, so that the end is the program's own.
+            command: format!("exec {}", words.join(" ")),
+            login: true,
+            cwd: self.cwd,
+            timeout: self.timeout,
+            stdin: !self.no_stdin,
+            terminal: None,
+        };
+        let door = Door::open(&self.place.open()?).await?;
+        let done = match door.converse(&Request::Run(Box::new(wanted))).await {
+            Ok(conversation) => join(conversation, &mut signals).await,
+            Err(fault) => Err(fault),
+        };
+        let closed = door.close().await;
+        let code = code(&self.tenant, done?)?;
+        closed.map(|()| code)
+    }
+}
+
+/// Carries the streams until the command has ended.
+async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Result<Ending, Failure> {
+    let (answer, descriptors) = conversation.next().await?;
+    let (Answer::Running, tasks) = (answer, Tasks::new()) else { return Err(otherwise()) };
+    let (end, ended) = watch::channel(false);
+    let mut ends = descriptors.into_iter();
+    for to in [streams::copy_of(rustix::stdio::stdout()), streams::copy_of(rustix::stdio::stderr())] {
+        let from = streams::readable(ends.next().ok_or_else(otherwise)?).map_err(anyhow::Error::new)?;
+        tasks.start(streams::pour(from, to.map_err(anyhow::Error::new)?, ended.clone()));
+    }
+    let feeding = Tasks::new();
+    if let Some(stdin) = ends.next() {
+        let pieces = streams::input().map_err(anyhow::Error::new)?;
+        feeding.start(streams::feed(pieces, streams::writable(stdin).map_err(anyhow::Error::new)?));
+    }
+    let ending = until_ended(&mut conversation, signals).await;
+    end.send_replace(true);
+    tokio::select! {
+        () = tasks.drained() => {}
+        // Whoever reads the output may never do so.
+        () = signals.next() => {}
+    }
+    ending
+}
+
+/// Waits for the end; the first signal asks for it, the second does not wait for it.
+pub(super) async fn until_ended(conversation: &mut Conversation, signals: &mut StopSignals) -> Result<Ending, Failure> {
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            answer = conversation.next() => match answer? {
+                (Answer::Ended(ending), _) => return Ok(ending),
+                _ => return Err(otherwise()),
+            },
+            () = signals.next() => {
+                if asked || conversation.0.say(Further::Cancel).await.is_err() {
+                    return Err(Failure::message(Code::Interrupted, "interrupted; the command is being ended"));
+                }
+                asked = true;
+            }
+        }
+    }
+}
+
+/// The exit code that an ending is.
+pub(super) fn code(tenant: &Tenant, ending: Ending) -> Result<u8, Failure> {
+    let code = match ending {
+        Ending::Code(code) => code,
+        Ending::Signal(signal) => 128 + signal,
+        Ending::OutOfMemory => {
+            say::talk("ended by the kernel: the tenant's memory is used up");
+            128 + 9
+        }
+        Ending::OverQuota => {
+            say::talk("ended by the service: the tenant's files take up more than they may");
+            128 + 9
+        }
+        Ending::TimedOut => {
+            say::talk("ended with all that it had started: its time was over");
+            124
+        }
+        // As a shell says it of a program that Ctrl-C ended.
+        Ending::Cancelled => 128 + 2,
+        Ending::SandboxEnded => {
+            return Err(Failure::message(Code::Failed, format!("the sandbox of {tenant} was stopped under it")));
+        }
+        Ending::Unproven(why) => return Err(Failure::message(Code::ControlLost, why)),
+    };
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground exec alice -- ls -la /workspace
+  playground exec alice --timeout 5m -- sh -c 'cd project && make' < /dev/null
+  tar -c src | playground exec alice -- tar -x -C /workspace";

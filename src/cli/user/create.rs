@@ -1,0 +1,112 @@
+//! `playground user create`: a sandbox first, a token for it second.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kit::Tenant;
+
+use crate::admin::words::{Answer, PileKept, PileWish, Request};
+use crate::cli::backend::Backend;
+use crate::cli::door::Door;
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::say;
+use crate::cli::store::{self, Reserved, Store};
+use crate::identity::Catalogue;
+use crate::identity::store::NewCredential;
+
+/// Make a tenant's sandbox, then mint a token for it; the token is printed once, alone on stdout.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Create {
+    /// 1 to 32 of a-z, 0-9 and `-`, beginning with a letter or digit.
+    #[arg(value_parser = Tenant::parse_new)]
+    name: Tenant,
+
+    #[command(flatten)]
+    pile: PileFlags,
+
+    /// Write the token to this new file, readable by you alone, and print the path instead.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+
+    #[command(flatten)]
+    backend: Backend,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct PileFlags {
+    /// Make an append-only pile, and fail where that cannot be enforced [default: make one where it can].
+    #[arg(long)]
+    pile: bool,
+    /// Make a pile even where nothing keeps the tenant from overwriting it.
+    #[arg(long)]
+    pile_unenforced: bool,
+    /// Make no pile.
+    #[arg(long)]
+    no_pile: bool,
+}
+
+impl Create {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        self.backend.needed()?;
+        let out = self.out.map(Reserved::new).transpose()?;
+        let state = self.place.open()?;
+        let door = Door::open(&state).await?;
+        let made = door
+            .ask(Request::Create {
+                tenant: self.name.clone(),
+                pile: self.pile.wish(),
+                settings: Box::default(),
+                overcommit: false,
+            })
+            .await;
+        let closed = door.close().await;
+        let made = made?;
+        closed?;
+        if let Answer::Created { new, pile } = made {
+            say::talk(&made_line(&self.name, new, pile));
+        }
+        let wanted = NewCredential {
+            tenant: self.name,
+            catalogue: Catalogue::Sandbox,
+            backend: self.backend.name().to_owned(),
+            name: None,
+        };
+        store::mint(&self.store.ledger(&state), wanted, out).await
+    }
+}
+
+/// What became of the sandbox, for the person who watches.
+pub(in crate::cli) fn made_line(tenant: &Tenant, new: bool, pile: PileKept) -> String {
+    let made = if new { "made the sandbox of" } else { "found the sandbox of" };
+    let pile = match pile {
+        PileKept::Enforced => "with an append-only pile",
+        PileKept::Unenforced => "with a pile that nothing keeps from being overwritten",
+        PileKept::None => "without a pile",
+    };
+    format!("{made} {tenant}, {pile}")
+}
+
+impl PileFlags {
+    fn wish(&self) -> PileWish {
+        match (self.pile, self.pile_unenforced, self.no_pile) {
+            (true, ..) => PileWish::Enforced,
+            (false, true, _) => PileWish::Unenforced,
+            (false, false, true) => PileWish::None,
+            (false, false, false) => PileWish::IfEnforceable,
+        }
+    }
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground user create alice --out alice.token
+  playground user create bob --no-pile > bob.token";

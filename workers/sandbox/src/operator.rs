@@ -1,0 +1,79 @@
+//! The operator's part of the front door: what no tenant may ask for.
+
+use kit::Tenant;
+
+use crate::Sandbox;
+use crate::backend::{BackendError, Command, CommandSpec, Direct, Provision, Provisioned, Record, Streams};
+use crate::settings::{NoSuchSetting, TenantSettings};
+
+impl Sandbox {
+    /// Makes a tenant's sandbox with settings of its own, or completes one that is half made. Idempotent.
+    ///
+    /// # Errors
+    /// When a step fails; what it had made is undone.
+    pub async fn provision(&self, tenant: &Tenant, spec: Provision) -> Result<Provisioned, BackendError> {
+        self.provider.provision(tenant, spec).await
+    }
+
+    /// What is remembered of a tenant.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or the record cannot be read.
+    pub async fn record(&self, tenant: &Tenant) -> Result<Record, BackendError> {
+        self.provider.backend().record(tenant).await
+    }
+
+    /// Changes some of a tenant's own settings; they hold from its sandbox's next start.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or the record cannot be written; within, when `forgotten` names no setting.
+    pub async fn amend(
+        &self,
+        tenant: &Tenant,
+        change: TenantSettings,
+        forgotten: Vec<String>,
+        overcommit: bool,
+    ) -> Result<Result<Record, NoSuchSetting>, BackendError> {
+        self.provider.amend(tenant, change, forgotten, overcommit).await
+    }
+
+    /// Ends a tenant's processes, with proof. Files stay, and the next use starts it again.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or the death cannot be proven.
+    pub async fn stop(&self, tenant: &Tenant) -> Result<(), BackendError> {
+        self.provider.stop(tenant).await
+    }
+
+    /// Ends a tenant's processes and refuses it every use until it is enabled.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or a step fails.
+    pub async fn disable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
+        self.provider.disable(tenant).await
+    }
+
+    /// Takes a disabling back.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or the record cannot be written.
+    pub async fn enable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
+        self.provider.enable(tenant).await
+    }
+
+    /// Starts a command of the operator's own in a tenant's sandbox, beside the jobs that the tenant may have.
+    ///
+    /// # Errors
+    /// When it has no sandbox, is disabled, or the command cannot be started.
+    pub async fn run(&self, tenant: &Tenant, command: CommandSpec, streams: Streams) -> Result<Direct, BackendError> {
+        self.provider.run(tenant, command, streams).await
+    }
+
+    /// Ends such a command with all that it started, with proof.
+    ///
+    /// # Errors
+    /// When the death cannot be proven; then serving ends too.
+    pub async fn end(&self, command: &dyn Command) -> Result<(), BackendError> {
+        self.provider.end_command(command).await
+    }
+}

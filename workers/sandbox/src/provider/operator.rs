@@ -1,0 +1,82 @@
+//! What the operator alone may do with a tenant's sandbox.
+
+use kit::Tenant;
+
+use super::Provider;
+use crate::backend::{BackendError, Change, Command, CommandSpec, Direct, Provision, Provisioned, Record, Streams};
+use crate::settings::{NoSuchSetting, TenantSettings};
+
+impl Provider {
+    /// Makes a tenant's sandbox with settings of its own, or completes it.
+    pub(crate) async fn provision(&self, tenant: &Tenant, spec: Provision) -> Result<Provisioned, BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        self.in_turn(tenant, async move { this.0.backend.provision(&owner, &spec).await }).await
+    }
+
+    /// Ends a tenant's jobs, handles and processes. Files stay, and the next use starts it again.
+    pub(crate) async fn stop(&self, tenant: &Tenant) -> Result<(), BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        self.in_turn(tenant, async move { this.end(&owner).await }).await
+    }
+
+    /// Refuses a tenant every use of its sandbox until it is enabled again.
+    pub(crate) async fn disable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        let work = async move {
+            // First, so that nothing starts it again while it ends.
+            let record = this.0.backend.change(&owner, Change::Disabled(true)).await?;
+            this.end(&owner).await?;
+            Ok(record)
+        };
+        self.in_turn(tenant, work).await
+    }
+
+    pub(crate) async fn enable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        self.in_turn(tenant, async move { this.0.backend.change(&owner, Change::Disabled(false)).await }).await
+    }
+
+    /// Changes some of a tenant's own settings; they hold from its sandbox's next start.
+    pub(crate) async fn amend(
+        &self,
+        tenant: &Tenant,
+        change: TenantSettings,
+        forgotten: Vec<String>,
+        overcommit: bool,
+    ) -> Result<Result<Record, NoSuchSetting>, BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        let work = async move {
+            let known = this.0.backend.record(&owner).await?;
+            match known.settings.amended(&change, &forgotten) {
+                Ok(settings) => this.0.backend.change(&owner, Change::Settings { settings, overcommit }).await.map(Ok),
+                Err(fault) => Ok(Err(fault)),
+            }
+        };
+        self.in_turn(tenant, work).await
+    }
+
+    /// Starts a command that is nobody's job: the operator's own, beside what the tenant is allowed.
+    pub(crate) async fn run(
+        &self,
+        tenant: &Tenant,
+        command: CommandSpec,
+        streams: Streams,
+    ) -> Result<Direct, BackendError> {
+        let (this, owner) = (self.clone(), tenant.clone());
+        // Not beside the stop of a sandbox that has been idle.
+        self.in_turn(tenant, async move { this.0.backend.start_direct(&owner, command, streams).await }).await
+    }
+
+    /// Ends such a command with all that it started.
+    pub(crate) async fn end_command(&self, command: &dyn Command) -> Result<(), BackendError> {
+        self.heed(command.kill().await.map(drop).map_err(BackendError::from))
+    }
+
+    async fn end(&self, tenant: &Tenant) -> Result<(), BackendError> {
+        self.0.jobs.halt(tenant).await;
+        self.handles().forget(tenant);
+        let stopped = self.0.backend.stop(tenant).await;
+        self.0.jobs.welcome(tenant);
+        stopped
+    }
+}
