@@ -68,7 +68,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether any process of the tenant's commands is alive, what they left in the background included.
     fn has_processes(&self, tenant: &Tenant) -> bool;
 
-    /// Starts one command in the tenant's running sandbox, opening it first if needed.
+    /// Starts one command in the tenant's running sandbox, opening it first if needed. If the future is dropped, whatever
+    /// was begun by it is ended.
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>>;
 
     /// Starts one command as [`Backend::start`] does; its streams are descriptors for somebody else to read and write.
@@ -282,6 +283,9 @@ pub trait Command: Send + Sync {
 
     /// Whether processes of this command are alive now, the shell included.
     fn is_populated(&self) -> bool;
+
+    /// How many those are, where the backend can count them.
+    fn population(&self) -> Option<usize>;
 
     /// How many of its processes the kernel has ended, up to the shell's end, because the tenant's memory was used up.
     /// Where the kernel counts for whole tenants only, those of the tenant since the command began.

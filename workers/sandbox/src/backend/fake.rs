@@ -2,11 +2,14 @@
 //! fault of the test.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use kit::Tenant;
-use tokio::io::{DuplexStream, duplex};
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
+use tokio::sync::{oneshot, watch};
 
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, Direct, DiskQuota, Exit,
@@ -35,6 +38,8 @@ pub(crate) struct Known {
 enum Expected {
     Open(Tenant, Result<(), BackendError>),
     Start(Tenant, String, Result<Box<Started>, BackendError>),
+    /// Not answered; the sender notices when nobody waits any more.
+    Hang(Tenant, oneshot::Sender<()>),
     Read(Tenant, String, Result<Vec<u8>, FileError>),
     Write(Tenant, String, Vec<u8>),
     Provision(Tenant),
@@ -87,6 +92,21 @@ impl Fake {
         let (started, script) = script();
         self.expect(Expected::Start(tenant.clone(), command.to_owned(), Ok(Box::new(started))));
         script
+    }
+
+    /// A command whose output cannot be read without a panic.
+    pub(crate) fn expect_start_to_break(&self, tenant: &Tenant, command: &str) -> Script {
+        let (started, script) = script();
+        let broken = Started { stdout: Box::new(Broken), ..started };
+        self.expect(Expected::Start(tenant.clone(), command.to_owned(), Ok(Box::new(broken))));
+        script
+    }
+
+    /// A start that is never answered; what is returned resolves when nobody waits for it any more.
+    pub(crate) fn expect_start_to_hang(&self, tenant: &Tenant) -> oneshot::Receiver<()> {
+        let (waiting, dropped) = oneshot::channel();
+        self.expect(Expected::Hang(tenant.clone(), waiting));
+        dropped
     }
 
     pub(crate) fn expect_start_to_fail(&self, tenant: &Tenant, command: &str, fault: BackendError) {
@@ -261,6 +281,10 @@ impl Backend for Fake {
                 Some(Expected::Start(expected, text, answer)) if expected == *tenant && text == command.command => {
                     answer.map(|started| *started)
                 }
+                Some(Expected::Hang(expected, waiting)) if expected == *tenant => {
+                    let _waiting = waiting;
+                    std::future::pending().await
+                }
                 _ => Err(self.refuse(format!("start `{}` of {tenant}", command.command))),
             }
         })
@@ -347,6 +371,19 @@ impl Command for FakeCommand {
 
     fn lost_to_memory(&self) -> u64 {
         0
+    }
+
+    fn population(&self) -> Option<usize> {
+        Some(usize::from(*self.populated.borrow()))
+    }
+}
+
+/// A stream whose reader is at fault.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        panic!("as the test wants it");
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::output::{Extract, Stream};
 use super::pipes::{Pipes, feed};
-use super::table::{JobId, Kept, Limits, Look, Outcome, Refusal, State, Table};
+use super::table::{Aftermath, JobId, Kept, Left, Limits, Look, Outcome, Refusal, State, Table};
 use crate::backend::{Backend, BackendError, Command, CommandSpec, ControlLost, Exit};
 use crate::random;
 
@@ -70,7 +70,8 @@ impl Jobs {
         let attached = self.admit(tenant, &label, submission.kept, cancel)?;
         let (jobs, id, tenant) = (self.clone(), attached.id, tenant.clone());
         self.0.tasks.start(async move {
-            let outcome = jobs.run(id, &tenant, submission, cancelled).await;
+            let mut guard = Guard { jobs: jobs.clone(), id, tenant: tenant.clone(), command: None };
+            let outcome = jobs.run(id, &tenant, submission, cancelled, &mut guard).await;
             jobs.end(id, outcome);
         });
         Ok(attached)
@@ -208,22 +209,28 @@ impl Jobs {
         tenant: &Tenant,
         submission: Submission,
         mut cancelled: watch::Receiver<bool>,
+        guard: &mut Guard,
     ) -> Outcome {
         let limit = submission.timeout;
         let deadline = sleep(limit);
-        // Never dropped in the middle: what was begun has to be known before it can be ended.
-        let started = match self.0.backend.start(tenant, submission.command).await {
-            Ok(started) => started,
-            Err(BackendError::ControlLost(lost)) => {
+        // A cancellation waits for it: what was begun has to be known before it can be ended with a proof.
+        let started = match timeout(LONGEST_START, self.0.backend.start(tenant, submission.command)).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(BackendError::ControlLost(lost))) => {
                 self.lose(lost);
                 return Outcome::Lost;
             }
-            Err(fault) => return Outcome::NotStarted(Arc::new(fault)),
+            Ok(Err(fault)) => return Outcome::NotStarted(Arc::new(fault)),
+            Err(_elapsed) => {
+                tracing::error!(%tenant, "a sandbox does not answer the start of a command");
+                return Outcome::Unanswered(LONGEST_START);
+            }
         };
         self.tell(id, |news| news.started = true);
         let mut pipes = Pipes::new(started.stdout, started.stderr);
         let feeding = feed(started.stdin, submission.stdin);
-        let command = started.command;
+        let command: Arc<dyn Command> = Arc::from(started.command);
+        guard.command = Some(Arc::clone(&command));
         let ended = command.ended();
         tokio::pin!(deadline, feeding, ended);
         let (mut fed, mut open) = (false, true);
@@ -254,9 +261,12 @@ impl Jobs {
             | Outcome::OverQuota
             | Outcome::SandboxEnded
             | Outcome::NotStarted(_)
+            | Outcome::Unanswered(_)
+            | Outcome::Broken
             | Outcome::Lost => {
                 self.gather(id, &mut pipes, silence(&*command)).await;
                 self.discard(pipes);
+                self.table().note(id, aftermath(&*command));
             }
         }
         stop
@@ -317,6 +327,50 @@ impl Jobs {
     }
 }
 
+/// What is to be said beside how a command ended.
+fn aftermath(command: &dyn Command) -> Aftermath {
+    let left = match command.is_populated().then(|| command.population()) {
+        // All may have ended between the two looks.
+        None | Some(Some(0)) => Left::Nothing,
+        Some(Some(count)) => Left::Processes(count),
+        Some(None) => Left::Some,
+    };
+    Aftermath { left, lost_to_memory: command.lost_to_memory() }
+}
+
+/// What ends a job whose task breaks down: its command may run then, and nobody else could end it.
+struct Guard {
+    jobs: Jobs,
+    id: JobId,
+    tenant: Tenant,
+    command: Option<Arc<dyn Command>>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        tracing::error!(tenant = %self.tenant, job = %self.id, "the task of a job broke down; its command is ended");
+        let (jobs, id, command) = (self.jobs.clone(), self.id, self.command.take());
+        self.jobs.0.tasks.start(async move {
+            // Without a command the start was under way, and what begins by it is ended by the backend.
+            let killed = match command {
+                Some(command) => command.kill().await.map(|_| ()),
+                None => Ok(()),
+            };
+            let outcome = match killed {
+                Ok(()) => Outcome::Broken,
+                Err(lost) => {
+                    jobs.lose(lost);
+                    Outcome::Lost
+                }
+            };
+            jobs.end(id, outcome);
+        });
+    }
+}
+
 /// A job and the call that waits for it. Dropping it ends the job and forgets it.
 pub(crate) struct Attached {
     jobs: Jobs,
@@ -331,6 +385,7 @@ pub(crate) struct Finished {
     pub(crate) stdout: Extract,
     pub(crate) stderr: Extract,
     pub(crate) took: Duration,
+    pub(crate) aftermath: Aftermath,
 }
 
 impl Attached {
@@ -364,6 +419,7 @@ impl Attached {
         // An empty page is looked at for the state and the times alone.
         let look = table.look(now, self.id, u64::MAX, 0)?;
         let State::Ended(outcome) = look.state else { return None };
+        let aftermath = look.aftermath;
         let took = look.ended.unwrap_or(now).saturating_duration_since(look.begun);
         let output = table.written(self.id)?;
         let (out, err) = (output.total(Stream::Stdout), output.total(Stream::Stderr));
@@ -371,7 +427,7 @@ impl Attached {
         let spare = |other: u64| most.saturating_sub(usize::try_from(other).unwrap_or(usize::MAX)).max(most / 2);
         let stdout = output.extract(Stream::Stdout, spare(err));
         let stderr = output.extract(Stream::Stderr, spare(out));
-        Some(Finished { outcome, stdout, stderr, took })
+        Some(Finished { outcome, stdout, stderr, took, aftermath })
     }
 
     /// Lets the job go on by itself; its id is what is left.
@@ -418,6 +474,8 @@ fn silence(command: &dyn Command) -> Duration {
     if command.is_populated() { WITH_LEFTOVERS } else { WITHOUT_LEFTOVERS }
 }
 
+/// A sandbox starts in a fraction of a second, and a busy host may take many times that.
+const LONGEST_START: Duration = Duration::from_secs(60);
 const WITH_LEFTOVERS: Duration = Duration::from_millis(50);
 const WITHOUT_LEFTOVERS: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(1);

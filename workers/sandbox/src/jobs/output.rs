@@ -54,6 +54,8 @@ struct Side {
     unfinished: Vec<u8>,
     head: Vec<u8>,
     total: u64,
+    /// How many of the bytes are no part of a character.
+    invalid: u64,
 }
 
 /// A stretch of the output.
@@ -83,6 +85,8 @@ pub(crate) struct Extract {
     /// How many bytes are missing between head and tail.
     pub(crate) cut: u64,
     pub(crate) tail: Vec<u8>,
+    /// How many bytes of the whole stream are no UTF-8 text.
+    pub(crate) invalid: u64,
 }
 
 impl Output {
@@ -165,14 +169,15 @@ impl Output {
         };
         // The kept head is as long as the longest extract, so what fits is whole there, whatever the ring has dropped.
         if side.total <= length(most) {
-            return Extract { total: side.total, head: side.head.clone(), cut: 0, tail: Vec::new() };
+            let (total, head, invalid) = (side.total, side.head.clone(), side.invalid);
+            return Extract { total, head, cut: 0, tail: Vec::new(), invalid };
         }
         // Errors stand at the end and the cause at the beginning; the end is usually worth more.
         let begin = boundary(&side.head, most / 4);
         let head = side.head.get(..begin).unwrap_or_default().to_vec();
         let tail = self.tail(stream, most - begin);
         let cut = side.total.saturating_sub(length(head.len())).saturating_sub(length(tail.len()));
-        Extract { total: side.total, head, cut, tail }
+        Extract { total: side.total, head, cut, tail, invalid: side.invalid }
     }
 
     /// The last complete line that was written, or the unfinished one, for a progress report.
@@ -199,6 +204,7 @@ impl Output {
     fn keep(&mut self, stream: Stream, bytes: &[u8]) {
         let side = self.side(stream);
         side.total += length(bytes.len());
+        side.invalid += length(invalid(bytes));
         let missing = MOST_EXTRACT.saturating_sub(side.head.len());
         side.head.extend_from_slice(bytes.get(..missing.min(bytes.len())).unwrap_or_default());
         let mut rest = bytes;
@@ -298,6 +304,14 @@ fn unfinished_length(bytes: &[u8]) -> usize {
         return if present < expected && !hopeless { present } else { 0 };
     }
     0
+}
+
+/// How many bytes are no part of a character.
+fn invalid(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => 0,
+        Err(_) => bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum(),
+    }
 }
 
 fn is_continuation(byte: u8) -> bool {

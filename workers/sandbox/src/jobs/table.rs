@@ -99,15 +99,38 @@ pub(crate) enum Outcome {
     NotStarted(Arc<BackendError>),
     /// The tenant's sandbox ended under the job.
     SandboxEnded,
+    /// Its start was not answered in time; what may have begun by it is ended.
+    Unanswered(Duration),
+    /// The service's own code failed at it; its tree is dead.
+    Broken,
     /// No proof of its death could be had.
     Lost,
 }
 
-/// A job that stands in the way of one more: its id, and the beginning of its command.
+/// What is to be said of a command that ended by itself beside how it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Aftermath {
+    pub(crate) left: Left,
+    /// How many of its processes were ended because memory was used up.
+    pub(crate) lost_to_memory: u64,
+}
+
+/// What a command left running in the background.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Left {
+    #[default]
+    Nothing,
+    Processes(usize),
+    /// Some, which the backend cannot count.
+    Some,
+}
+
+/// A job that stands in the way of one more: its id, the beginning of its command, and whether it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) id: JobId,
     pub(crate) label: String,
+    pub(crate) ended: bool,
 }
 
 /// Why one more job is not taken. Nothing was started.
@@ -151,6 +174,7 @@ struct Job<D> {
     state: State,
     begun: Instant,
     ended: Option<Instant>,
+    aftermath: Aftermath,
     /// The client has seen the end of the output together with the final state, or wants none of it: it cancelled.
     may_give_way: bool,
     output: Output,
@@ -164,6 +188,7 @@ pub(crate) struct Look {
     pub(crate) page: Page,
     pub(crate) begun: Instant,
     pub(crate) ended: Option<Instant>,
+    pub(crate) aftermath: Aftermath,
 }
 
 impl<D> Table<D> {
@@ -199,6 +224,7 @@ impl<D> Table<D> {
             state: State::Running,
             begun: now,
             ended: None,
+            aftermath: Aftermath::default(),
             may_give_way: false,
             output: Output::new(self.limits.output),
             door,
@@ -243,6 +269,13 @@ impl<D> Table<D> {
         }
     }
 
+    /// Notes what is to be told with a job's end.
+    pub(crate) fn note(&mut self, id: JobId, aftermath: Aftermath) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.aftermath = aftermath;
+        }
+    }
+
     /// Drops a job whose end nobody will read: at once if it has ended, else when it ends.
     pub(crate) fn abandon(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -259,7 +292,7 @@ impl<D> Table<D> {
         let job = self.jobs.get_mut(&id)?;
         let page = job.output.page(cursor, most);
         job.may_give_way |= job.is_ended() && !page.has_more;
-        Some(Look { state: job.state.clone(), page, begun: job.begun, ended: job.ended })
+        Some(Look { state: job.state.clone(), page, begun: job.begun, ended: job.ended, aftermath: job.aftermath })
     }
 
     /// Whether a job runs and has nothing after `cursor` yet.
@@ -374,7 +407,10 @@ impl<D> Table<D> {
     fn standing(&self, which: impl Fn(&Job<D>) -> bool) -> Vec<Standing> {
         let mut standing: Vec<_> = self.jobs.iter().filter(|(_, job)| which(job)).collect();
         standing.sort_by_key(|(id, job)| (job.begun, **id));
-        standing.into_iter().map(|(id, job)| Standing { id: *id, label: job.label.clone() }).collect()
+        standing
+            .into_iter()
+            .map(|(id, job)| Standing { id: *id, label: job.label.clone(), ended: job.is_ended() })
+            .collect()
     }
 }
 

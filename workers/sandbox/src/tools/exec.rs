@@ -105,7 +105,11 @@ async fn running(provider: &Provider, job: Attached, waited: Duration, most: usi
     let id = job.release();
     let look = provider.glance(id, most).await;
     let next = look.as_ref().map_or(0, |look| look.page.next);
+    let dropped = look.as_ref().map_or(0, |look| look.page.dropped);
     let mut text = look.map(|look| render::page(&look.page)).unwrap_or_default();
+    if dropped > 0 {
+        text.insert_str(0, &format!("[… the first {dropped} bytes are no longer kept …]\n"));
+    }
     render::line(
         &mut text,
         &format!(

@@ -67,10 +67,11 @@ fn refused(refusal: &Refusal, limits: &Limits) -> String {
         ),
         Refusal::TenantUnread { most, unread } => format!(
             "{} of {most} jobs of this tenant run, or have ended with output that was not read to its end ({}). Nothing \
-             was started. Next: job_poll one until state is \"terminal\" and has_more is false, or job_cancel it, even if \
+             was started. Next: job_poll {} until state is \"terminal\" and has_more is false, or job_cancel it, even if \
              it has ended; then it gives way.",
             unread.len(),
-            named(unread)
+            named(unread),
+            unread.iter().find(|job| job.ended).map_or_else(|| "one".to_owned(), |job| job.id.to_string())
         ),
         Refusal::Unread { .. } => format!(
             "All {} places for jobs on this machine are taken by results that were not read yet. Nothing was started. \
@@ -81,7 +82,8 @@ fn refused(refusal: &Refusal, limits: &Limits) -> String {
 }
 
 fn named(standing: &[Standing]) -> String {
-    standing.iter().map(|job| format!("{} {}", job.id, job.label)).collect::<Vec<_>>().join(", ")
+    let name = |job: &Standing| format!("{} {}{}", job.id, job.label, if job.ended { " (ended)" } else { "" });
+    standing.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn backend(fault: &BackendError, tool: &str, reference: Option<&str>) -> String {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::jobs::driver::Finished;
 use crate::jobs::output::{Extract, Page, Stream};
-use crate::jobs::table::Outcome;
+use crate::jobs::table::{Aftermath, Left, Outcome};
 
 /// How a command ended, in the words of results.
 pub(super) struct Verdict {
@@ -56,6 +56,22 @@ impl Verdict {
                         .to_owned(),
                 ))
             },
+            Outcome::Unanswered(after) => Self {
+                failed: true,
+                ..verdict("failed", None, Some(format!(
+                    "The sandbox did not answer within {} seconds. Whether the command began is unknown; if it did, it is \
+                     ended. Next: check the state before running it again.",
+                    after.as_secs()
+                )))
+            },
+            Outcome::Broken => Self {
+                failed: true,
+                ..verdict("failed", None, Some(
+                    "The service failed at it. Everything it started was stopped; what it had done so far is done. Next: \
+                     check the state, then run it again; if it stays so, tell the operator."
+                        .to_owned(),
+                ))
+            },
             Outcome::Lost => Self {
                 failed: true,
                 ..verdict("failed", None, Some(
@@ -79,6 +95,13 @@ pub(super) fn finished(finished: &Finished) -> Reply {
     if let Some(note) = &verdict.note {
         line(&mut text, &format!("[error] {note}"));
     }
+    for note in [inexact(&finished.stdout, &finished.stderr)]
+        .into_iter()
+        .flatten()
+        .chain(notes(&finished.outcome, finished.aftermath))
+    {
+        line(&mut text, &format!("[note] {note}"));
+    }
     line(&mut text, &format!("[exit {}]", verdict.code.unwrap_or(-1)));
     let meta = json!({
         "exit_code": verdict.code,
@@ -87,9 +110,51 @@ pub(super) fn finished(finished: &Finished) -> Reply {
         "stdout_bytes": finished.stdout.total,
         "stderr_bytes": finished.stderr.total,
         "cut_bytes": finished.stdout.cut + finished.stderr.cut,
+        "invalid_bytes": finished.stdout.invalid + finished.stderr.invalid,
+        "background_processes": match finished.aftermath.left {
+            Left::Nothing => Some(0),
+            Left::Processes(count) => Some(count),
+            Left::Some => None,
+        },
     });
     let reply = if verdict.failed { Reply::failure(text) } else { Reply::text(text) };
     reply.with_meta(meta.as_object().cloned().unwrap_or_else(Map::<String, Value>::new))
+}
+
+/// What is said when text cannot show the output as it was.
+fn inexact(stdout: &Extract, stderr: &Extract) -> Option<String> {
+    let bytes = match (stdout.invalid, stderr.invalid) {
+        (0, 0) => return None,
+        (out, 0) => format!("{out} bytes of stdout"),
+        (0, err) => format!("{err} bytes of stderr"),
+        (out, err) => format!("{out} bytes of stdout and {err} of stderr"),
+    };
+    Some(format!(
+        "{bytes} are not UTF-8 text and stand here as \u{fffd}. Next: for the exact bytes, redirect the output to a file and \
+         use read_file, or run it with job_exec and read it with job_poll and encoding \"base64\"."
+    ))
+}
+
+/// What is said beside how a command ended.
+pub(super) fn notes(outcome: &Outcome, aftermath: Aftermath) -> Vec<String> {
+    let killed = match (outcome, aftermath.lost_to_memory) {
+        (Outcome::OutOfMemory, _) | (_, 0) => None,
+        (_, count) => Some(format!("{count} of its processes were ended because the sandbox's memory was used up.")),
+    };
+    killed.into_iter().chain(left(aftermath.left)).collect()
+}
+
+fn left(left: Left) -> Option<String> {
+    let who = match left {
+        Left::Nothing => return None,
+        Left::Processes(1) => "1 process of it still runs in the background. It belongs".to_owned(),
+        Left::Processes(count) => format!("{count} processes of it still run in the background. They belong"),
+        Left::Some => "Some processes of it still run in the background. They belong".to_owned(),
+    };
+    Some(format!(
+        "{who} to the sandbox until that is stopped; what is printed from now on is discarded. Next time redirect it to a \
+         file, or run a server in the foreground of a job_exec."
+    ))
 }
 
 /// A page of a running command's output, stderr marked.
@@ -141,16 +206,18 @@ mod tests {
     use std::time::Duration;
 
     use kit::worker::Content;
+    use serde_json::json;
 
-    use super::{Finished, Outcome, finished};
+    use super::{Aftermath, Finished, Left, Outcome, finished};
     use crate::jobs::output::Extract;
 
     fn whole(text: &str) -> Extract {
-        Extract { total: text.len() as u64, head: text.as_bytes().to_vec(), cut: 0, tail: Vec::new() }
+        Extract { total: text.len() as u64, head: text.as_bytes().to_vec(), cut: 0, tail: Vec::new(), invalid: 0 }
     }
 
     fn check(stdout: Extract, stderr: &str, outcome: Outcome, expected: &str) {
-        let reply = finished(&Finished { outcome, stdout, stderr: whole(stderr), took: Duration::ZERO });
+        let (stderr, took, aftermath) = (whole(stderr), Duration::ZERO, Aftermath::default());
+        let reply = finished(&Finished { outcome, stdout, stderr, took, aftermath });
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
         assert_eq!(text, expected);
     }
@@ -173,10 +240,30 @@ mod tests {
 
     #[test]
     fn what_was_cut_is_said_where_it_was_cut() {
-        let cut = Extract { total: 10, head: b"ab".to_vec(), cut: 6, tail: b"yz".to_vec() };
+        let cut = Extract { total: 10, head: b"ab".to_vec(), cut: 6, tail: b"yz".to_vec(), invalid: 0 };
         let marker = "[… 6 bytes cut here. Next: run it again with its output in a file, or filter it with head, tail or \
                       grep …]";
         check(cut, "", Outcome::Exited(0), &format!("ab\n{marker}\nyz\n[exit 0]"));
+    }
+
+    #[test]
+    fn notes_stand_between_the_errors_and_the_exit_code() {
+        let bytes = Extract { total: 2, head: b"\xFF\n".to_vec(), cut: 0, tail: Vec::new(), invalid: 1 };
+        let (took, aftermath) = (Duration::ZERO, Aftermath { left: Left::Processes(2), lost_to_memory: 3 });
+        let outcome = Outcome::Exited(0);
+        let reply = finished(&Finished { outcome, stdout: bytes, stderr: whole("no"), took, aftermath });
+        let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..3], ["\u{fffd}", "[stderr]", "no"]);
+        assert!(
+            lines[3].starts_with("[note] 1 bytes of stdout are not UTF-8") && lines[3].contains("base64"),
+            "{text}"
+        );
+        assert!(lines[4].starts_with("[note] 3 of its processes were ended because"), "{text}");
+        assert!(lines[5].starts_with("[note] 2 processes of it still run") && lines[5].contains("discarded"), "{text}");
+        assert_eq!(lines[6..], ["[exit 0]"]);
+        let meta = reply.meta.unwrap();
+        assert_eq!((&meta["invalid_bytes"], &meta["background_processes"]), (&json!(1), &json!(2)));
     }
 
     #[test]
@@ -186,6 +273,7 @@ mod tests {
             stdout: whole(""),
             stderr: whole(""),
             took: Duration::ZERO,
+            aftermath: Aftermath::default(),
         });
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
         assert!(text.contains("after 50 ms") && text.ends_with("[exit 124]"), "{text}");

@@ -66,8 +66,16 @@ async fn a_shell_that_leaves_a_sleeper_behind_answers_at_once() {
     let session = world.open("a").await;
     world.exec("a", &session, "true").await;
     let begun = clock::now();
-    assert_eq!(world.exec("a", &session, "sleep 30 & echo hi").await, "hi\n[exit 0]");
+    let text = world.exec("a", &session, "sleep 30 & echo hi").await;
     assert!(clock::now() - begun < Duration::from_secs(10));
+    // What it left, whose that is and where its output goes stands before the exit code.
+    let [hi, note, exit] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert_eq!((hi, exit), ("hi", "[exit 0]"));
+    let count = if note.starts_with("[note] Some processes") { "Some processes" } else { "1 process" };
+    assert!(note.starts_with(&format!("[note] {count} of it still run")), "{note}");
+    assert!(note.contains("until that is stopped") && note.contains("discarded"), "{note}");
+    // One that leaves nothing says nothing.
+    assert_eq!(world.exec("a", &session, "sleep 0.01 & wait; echo hi").await, "hi\n[exit 0]");
     world.end().await;
 }
 
@@ -158,5 +166,58 @@ async fn destroying_a_tenant_ends_its_job_and_its_sessions() {
     let list = world.sandbox.list().await.unwrap();
     let names: Vec<_> = list.iter().map(|status| (status.tenant.as_str(), status.handles)).collect();
     assert_eq!(names, [("b", 1)]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_job_leaves_in_the_background_is_told_with_its_end() {
+    let Some(world) = world("what_a_job_leaves_in_the_background_is_told_with_its_end", &["a"]).await else { return };
+    let session = world.open("a").await;
+    let (_, page) = world.follow("a", &world.job("a", &session, "sleep 30 & sleep 30 & echo up").await).await;
+    let note = page["terminal"]["note"].as_str().unwrap_or_default();
+    assert!(note.contains("still run in the background") && note.contains("discarded"), "{page}");
+    let (_, page) = world.follow("a", &world.job("a", &session, "echo up").await).await;
+    assert_eq!(page["terminal"], json!({ "kind": "exited", "exit_code": 0, "error": null }));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_that_is_not_text_is_said_to_be_and_can_be_had_byte_for_byte() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let name = "output_that_is_not_text_is_said_to_be_and_can_be_had_byte_for_byte";
+    let Some(world) = world(name, &["a"]).await else { return };
+    let session = world.open("a").await;
+    // Every byte value, many times over, in an order that cuts characters everywhere.
+    let bytes: Vec<u8> = (0..100_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    let written = json!({ "session": session, "path": "/workspace/bytes", "base64": STANDARD.encode(&bytes) });
+    world.says("a", "write_file", written).await;
+    let text = world.exec("a", &session, "head -c 300 /workspace/bytes").await;
+    assert!(text.contains("bytes of stdout are not UTF-8 text") && text.ends_with("\n[exit 0]"), "{text}");
+    let job = world.job("a", &session, "cat /workspace/bytes; cat /workspace/bytes >&2").await;
+    let (mut cursor, mut stdout, mut stderr, mut lossy) = (0, Vec::new(), Vec::new(), false);
+    loop {
+        let poll = |encoding: &str| json!({ "job_id": job, "cursor": cursor, "wait_ms": 20_000, "encoding": encoding });
+        let exact = world.says("a", "job_poll", poll("base64")).await;
+        assert!(exact.len() < 50_000, "{}", exact.len());
+        let page: Value = serde_json::from_str(&exact).unwrap();
+        let text: Value = serde_json::from_str(&world.says("a", "job_poll", poll("text")).await).unwrap();
+        assert_eq!(page["next_cursor"], text["next_cursor"], "one page, whichever way it is shown");
+        for (exact, text) in page["chunks"].as_array().unwrap().iter().zip(text["chunks"].as_array().unwrap()) {
+            assert!(exact.get("text").is_none() && text.get("base64").is_none());
+            let bytes = STANDARD.decode(exact["base64"].as_str().unwrap()).unwrap();
+            assert_eq!(text["text"], String::from_utf8_lossy(&bytes).as_ref());
+            assert_eq!(text["lossy"] == true, std::str::from_utf8(&bytes).is_err());
+            lossy |= text["lossy"] == true;
+            if exact["stream"] == "stdout" { &mut stdout } else { &mut stderr }.extend(bytes);
+        }
+        cursor = page["next_cursor"].as_u64().unwrap();
+        if page["state"] == "terminal" && page["has_more"] == false {
+            break;
+        }
+    }
+    assert!(stdout == bytes && stderr == bytes && lossy);
+    let wrong = world.refuses("a", "job_poll", json!({ "job_id": job, "encoding": "hex" })).await;
+    assert!(wrong.contains("`encoding` must be \"text\" or \"base64\""), "{wrong}");
     world.end().await;
 }

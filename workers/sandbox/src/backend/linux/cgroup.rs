@@ -241,6 +241,11 @@ impl CommandCgroup {
         populated(&self.0)
     }
 
+    /// How many processes are in it, unless the kernel does not say.
+    pub(super) fn population(&self) -> Option<usize> {
+        fs::read_to_string(self.0.join("cgroup.procs")).ok().map(|text| text.lines().count())
+    }
+
     /// How many of the command's processes the kernel has ended for want of memory; `None` where only the tenant's are
     /// counted.
     pub(super) fn ended_for_memory(&self) -> Option<u64> {

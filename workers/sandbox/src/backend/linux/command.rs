@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::cgroup::CommandCgroup;
 use super::live::{Job, Live};
 use super::wire::Order;
 use crate::backend::{Command, ControlLost, Exit, Killed, Pending};
@@ -42,6 +43,10 @@ impl Command for LinuxCommand {
             Some(cgroup) => cgroup.is_populated(),
             None => !*self.job.gone.borrow(),
         }
+    }
+
+    fn population(&self) -> Option<usize> {
+        self.job.cgroup.as_ref().and_then(CommandCgroup::population)
     }
 
     fn lost_to_memory(&self) -> u64 {

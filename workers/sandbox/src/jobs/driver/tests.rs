@@ -6,10 +6,10 @@ use kit::Tenant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::{Jobs, Submission};
+use super::{Jobs, LONGEST_START, Submission};
 use crate::backend::fake::{Fake, Script};
 use crate::backend::{BackendError, CommandSpec, ControlLost, Exit, Killed, Shell};
-use crate::jobs::table::{Kept, Limits, Outcome, Refusal, State};
+use crate::jobs::table::{Kept, Left, Limits, Outcome, Refusal, State};
 
 fn tenant() -> Tenant {
     Tenant::parse("a").unwrap()
@@ -198,4 +198,53 @@ async fn a_file_call_counts_while_it_lasts() {
     drop(held);
     assert!(jobs.occupy(&tenant(), "read_file /x").is_ok());
     assert_eq!(jobs.active(&tenant()), 0);
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_is_counted_with_its_end() {
+    let fake = Fake::new();
+    let (left, alone) = (fake.expect_start(&tenant(), "it"), fake.expect_start(&tenant(), "it"));
+    let jobs = jobs(&fake);
+    let job = jobs.submit(&tenant(), submission(Kept::Hidden)).unwrap();
+    soon(job.started()).await.unwrap();
+    let other = jobs.submit(&tenant(), submission(Kept::Hidden)).unwrap();
+    left.exit.send_replace(Some(Exit::Code(0)));
+    exit(alone, Exit::Code(0));
+    soon(job.ended()).await;
+    soon(other.ended()).await;
+    assert_eq!(job.finished(1000).unwrap().aftermath.left, Left::Processes(1));
+    assert_eq!(other.finished(1000).unwrap().aftermath.left, Left::Nothing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_never_answered_ends_the_job_and_is_given_up() {
+    let fake = Fake::new();
+    let dropped = fake.expect_start_to_hang(&tenant());
+    let jobs = jobs(&fake);
+    let job = jobs.submit(&tenant(), submission(Kept::Hidden)).unwrap();
+    job.ended().await;
+    assert!(matches!(job.finished(1000).unwrap().outcome, Outcome::Unanswered(LONGEST_START)));
+    // The backend ends what may have begun: it sees that nobody waits.
+    assert!(dropped.await.is_err());
+}
+
+#[tokio::test]
+async fn a_job_whose_task_breaks_down_is_ended_with_its_command() {
+    let fake = Fake::new();
+    let mut script = fake.expect_start_to_break(&tenant(), "it");
+    let jobs = jobs(&fake);
+    let id = jobs.submit(&tenant(), submission(Kept::Retained)).unwrap().release();
+    soon(script.killed.wait_for(|killed| *killed)).await.unwrap();
+    let look = jobs.look(id, 0, 1000, Duration::ZERO).await.unwrap();
+    assert!(matches!(look.state, State::Running), "not before the proof");
+    script.proof.send_replace(Some(Ok(Killed::Command)));
+    let look = soon(jobs.look(id, 0, 1000, Duration::from_secs(60))).await.unwrap();
+    assert!(matches!(look.state, State::Ended(Outcome::Broken)));
+    assert_eq!(jobs.active(&tenant()), 0);
+    // And without a proof nothing is admitted any more.
+    let script = fake.expect_start_to_break(&tenant(), "it");
+    let lost = ControlLost { tenant: tenant(), reason: "test".to_owned() };
+    script.proof.send_replace(Some(Err(lost)));
+    jobs.submit(&tenant(), submission(Kept::Retained)).unwrap().release();
+    assert_eq!(soon(jobs.lost()).await.reason, "test");
 }
