@@ -7,9 +7,10 @@
 //!    └─ cgroups, user maps, folders, the pile's flag
 //! ```
 //!
-//! It promises that a tenant has no capability, no user, no path and no network of the host, and that what it says is
-//! dead is dead: a command when its cgroup is empty or its namespace is reaped, a tenant when its first process is. It
-//! cannot promise anything about a fault of the kernel itself, which all tenants share.
+//! It promises that a tenant has no capability, no user, no path and no network of the host (what it may reach outside,
+//! it reaches through [`egress`]), and that what it says is dead is dead: a command when its cgroup is empty or its
+//! namespace is reaped, a tenant when its first process is. It cannot promise anything about a fault of the kernel
+//! itself, which all tenants share.
 
 mod cgroup;
 mod command;

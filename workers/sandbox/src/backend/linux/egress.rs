@@ -23,12 +23,14 @@
 //!   and with `open` so can a name that is looked up.
 //! - No firewall for what answers at a public address that a router outside leads back here, to this machine or its
 //!   neighbours: the proxy sees a public address. Nor for what the operator's own list allows.
+//! - No link in a chain: the service connects by itself, and does not ask a proxy that the host may have.
 
 mod address;
 mod dial;
 mod gate;
 mod http;
 mod idle;
+mod passage;
 mod policy;
 mod socks;
 
@@ -36,6 +38,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
 
 pub(super) use self::dial::{Names, Outside};
 pub(super) use self::gate::Gate;
@@ -51,9 +55,11 @@ pub(super) struct Limits {
     pub(super) connect: Duration,
     /// How long nothing may move on a connection, in neither direction.
     pub(super) idle: Duration,
+    /// The same, once one side has said that it will say no more.
+    pub(super) half: Duration,
     /// Connections of one tenant. One more waits in the kernel until another ends.
     pub(super) of_tenant: usize,
-    /// Connections of all tenants.
+    /// Connections of all tenants. One more is held, and answered when another ends.
     pub(super) of_all: usize,
 }
 
@@ -65,12 +71,20 @@ impl Default for Limits {
             connect: Duration::from_secs(10),
             // Long answers of models and builds come late, with nothing before.
             idle: Duration::from_secs(600),
+            // What is being asked for comes within seconds; a client that was ended looks the same.
+            half: Duration::from_secs(60),
             // A package manager opens a dozen or two.
             of_tenant: 64,
-            // Two descriptors each; a service may have a few thousand.
-            of_all: 512,
+            of_all: a_share_of_descriptors(),
         }
     }
+}
+
+/// How many connections the proxies may have together: each takes two descriptors, and the service has other uses for
+/// its own. Many tenants have to use up all of theirs before another one waits.
+fn a_share_of_descriptors() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors / 8).unwrap_or(usize::MAX).min(2048)
 }
 
 /// Opens the proxy's ears in the network namespace that this process is in, before it holds anything else. The second

@@ -18,7 +18,7 @@ pub(in crate::backend::linux) struct Outside {
     /// Connections of all tenants.
     pub(super) connections: Arc<Semaphore>,
     names: Names,
-    /// Each look-up holds a thread for as long as the system's resolver likes.
+    /// Look-ups of all tenants. Each holds a thread for as long as the system's resolver likes.
     looking_up: Arc<Semaphore>,
 }
 
@@ -29,6 +29,9 @@ pub(in crate::backend::linux) enum Names {
     /// What a test says.
     #[cfg(any(test, feature = "test-door"))]
     Told(std::collections::HashMap<String, Vec<IpAddr>>),
+    /// Nobody who ever answers.
+    #[cfg(test)]
+    Silent,
 }
 
 /// Why there is no connection.
@@ -54,16 +57,21 @@ impl Outside {
             connections: Arc::new(Semaphore::new(limits.of_all)),
             limits,
             names,
-            looking_up: Arc::new(Semaphore::new(MOST_LOOK_UPS)),
+            looking_up: Arc::new(Semaphore::new(LOOK_UPS_OF_ALL)),
         }
     }
 
-    /// A connection to where was asked, if the policy allows it.
-    pub(super) async fn dial(&self, policy: &Policy, asked: &Asked) -> Result<TcpStream, Unreached> {
+    /// A connection to where was asked, if the policy allows it; `looking_up` are the tenant's own look-ups.
+    pub(super) async fn dial(
+        &self,
+        policy: &Policy,
+        looking_up: &Arc<Semaphore>,
+        asked: &Asked,
+    ) -> Result<TcpStream, Unreached> {
         policy.admit(asked)?;
         let addresses = match asked.known() {
             Some(addresses) => addresses,
-            None => timeout(self.limits.resolve, self.resolve(asked))
+            None => timeout(self.limits.resolve, self.resolve(asked, looking_up))
                 .await
                 .map_err(|_late| Unreached::ResolvedLate(asked.clone()))?
                 .map_err(|fault| Unreached::Unknown(asked.clone(), Some(fault)))?,
@@ -74,14 +82,15 @@ impl Outside {
         self.connect(asked, &chosen).await
     }
 
-    async fn resolve(&self, asked: &Asked) -> io::Result<Vec<IpAddr>> {
+    async fn resolve(&self, asked: &Asked, looking_up: &Arc<Semaphore>) -> io::Result<Vec<IpAddr>> {
         let name = asked.host.to_string();
         match &self.names {
             Names::System => {
-                let permit = Arc::clone(&self.looking_up).acquire_owned().await.map_err(io::Error::other)?;
+                let own = Arc::clone(looking_up).acquire_owned().await.map_err(io::Error::other)?;
+                let shared = Arc::clone(&self.looking_up).acquire_owned().await.map_err(io::Error::other)?;
                 let looked_up = tokio::task::spawn_blocking(move || {
-                    // Nobody can end a look-up, so its place is taken until it ends by itself.
-                    let _permit = permit;
+                    // Nobody can end a look-up, so its places are taken until it ends by itself.
+                    let _places = (own, shared);
                     let found = (name.as_str(), 0).to_socket_addrs()?;
                     Ok(found.map(|address| address.ip()).take(MOST_ADDRESSES).collect())
                 });
@@ -89,6 +98,8 @@ impl Outside {
             }
             #[cfg(any(test, feature = "test-door"))]
             Names::Told(names) => Ok(names.get(&name).cloned().unwrap_or_default()),
+            #[cfg(test)]
+            Names::Silent => std::future::pending().await,
         }
     }
 
@@ -115,5 +126,8 @@ impl Outside {
 /// More addresses of one name are not tried.
 const MOST_ADDRESSES: usize = 8;
 
-/// Enough for all tenants while names are found in milliseconds, few enough for the runtime's threads when they are not.
-const MOST_LOOK_UPS: usize = 32;
+/// Few enough for the runtime's threads, which do other things too, when names are slow.
+const LOOK_UPS_OF_ALL: usize = 64;
+
+/// Names are found in milliseconds. A tenant whose own name servers are slow on purpose slows its own names alone.
+pub(super) const LOOK_UPS_OF_TENANT: usize = 4;

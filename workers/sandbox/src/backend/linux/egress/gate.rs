@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::dial::{Outside, Unreached};
+use super::dial::{LOOK_UPS_OF_TENANT, Outside, Unreached};
 use super::policy::{Asked, Policy};
 use super::{http, socks};
 use crate::settings::Egress;
@@ -24,6 +24,7 @@ pub(in crate::backend::linux) struct Gate {
     policy: Policy,
     pub(super) outside: Arc<Outside>,
     connections: Arc<Semaphore>,
+    looking_up: Arc<Semaphore>,
     told: Mutex<Told>,
 }
 
@@ -37,8 +38,9 @@ impl Gate {
     /// The proxy of a tenant that may reach something.
     pub(in crate::backend::linux) fn of(tenant: Tenant, egress: &Egress, outside: Arc<Outside>) -> Option<Arc<Self>> {
         let connections = Arc::new(Semaphore::new(outside.limits.of_tenant));
+        let looking_up = Arc::new(Semaphore::new(LOOK_UPS_OF_TENANT));
         let told = Mutex::new(Told { since: kit::clock::now(), lines: 0 });
-        Some(Arc::new(Self { tenant, policy: Policy::of(egress)?, outside, connections, told }))
+        Some(Arc::new(Self { tenant, policy: Policy::of(egress)?, outside, connections, looking_up, told }))
     }
 
     /// Serves until it is dropped, and then nothing of it is left.
@@ -92,7 +94,7 @@ impl Gate {
 
     /// A connection to where a command asked to go. What came of it is logged: where to, and nothing of what for.
     pub(super) async fn dial(&self, asked: &Asked) -> Result<TcpStream, Unreached> {
-        let dialled = self.outside.dial(&self.policy, asked).await;
+        let dialled = self.outside.dial(&self.policy, &self.looking_up, asked).await;
         let tenant = &self.tenant;
         match &dialled {
             Ok(_) => tracing::debug!(%tenant, to = %asked, "egress"),
@@ -151,3 +153,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
 
 const LINES_A_MINUTE: u32 = 10;
+
+#[cfg(test)]
+mod tests;

@@ -15,15 +15,14 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kit::tasks::Tasks;
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::TcpStream;
 
 use super::dial::Unreached;
 use super::gate::Gate;
 use super::idle::Meter;
+use super::passage::join;
 use super::policy::{Asked, InvalidPlace};
 
 type Body = Either<Incoming, Full<Bytes>>;
@@ -93,7 +92,12 @@ impl Connection {
         let asked = Asked::parse(authority.as_str(), None)?;
         let server = self.gate.dial(&asked).await?;
         let client = hyper::upgrade::on(&mut request);
-        self.tasks.start(join(client, self.meter.watch(server)));
+        let Self { gate, meter, tasks } = self;
+        tasks.start(async move {
+            if let Ok(client) = client.await {
+                join(TokioIo::new(client), meter.watch(server), &meter, &gate.outside.limits).await;
+            }
+        });
         Ok(Response::new(Either::Right(Full::default())))
     }
 
@@ -123,10 +127,11 @@ impl Connection {
         {
             let server = hyper::upgrade::on(&mut response);
             headers::ask_upgrade(response.headers_mut(), protocol);
-            self.tasks.start(async move {
+            let Self { gate, meter, tasks } = self;
+            tasks.start(async move {
                 // The streams below are watched already.
-                if let Ok(server) = server.await {
-                    join(client, TokioIo::new(server)).await;
+                if let (Ok(client), Ok(server)) = (client.await, server.await) {
+                    join(TokioIo::new(client), TokioIo::new(server), &meter, &gate.outside.limits).await;
                 }
             });
         }
@@ -165,13 +170,6 @@ fn for_server(request: Request<Incoming>, wanted: Option<HeaderValue>) -> Result
         headers::ask_upgrade(&mut parts.headers, protocol);
     }
     Ok(Request::from_parts(parts, body))
-}
-
-/// Passes bytes on between a client that becomes free and a server until both have ended.
-async fn join(client: OnUpgrade, mut server: impl AsyncRead + AsyncWrite + Unpin) {
-    if let Ok(client) = client.await {
-        let _ended = copy_bidirectional(&mut TokioIo::new(client), &mut server).await;
-    }
 }
 
 impl Fault {

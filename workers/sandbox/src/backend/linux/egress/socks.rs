@@ -4,13 +4,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::dial::Unreached;
 use super::gate::Gate;
 use super::idle::Meter;
+use super::passage::join;
 use super::policy::Asked;
 use crate::settings::Host;
 
@@ -29,12 +30,11 @@ pub(super) async fn serve(gate: &Arc<Gate>, mut client: TcpStream) {
         Ok(Err(_)) | Err(_) => return,
     };
     match gate.dial(&asked).await {
-        Ok(mut server) => {
+        Ok(server) => {
             if let Ok(Ok(())) = timeout(limits.head, say(&mut client, Reply::Connected)).await {
                 let meter = Meter::new();
-                let (mut client, mut server) = (meter.watch(&mut client), meter.watch(&mut server));
                 tokio::select! {
-                    _ended = copy_bidirectional(&mut client, &mut server) => {}
+                    () = join(meter.watch(client), meter.watch(server), &meter, limits) => {}
                     () = meter.still(limits.idle) => {}
                 }
             }

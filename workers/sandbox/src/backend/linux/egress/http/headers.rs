@@ -1,10 +1,14 @@
 //! Which fields concern the proxy alone (RFC 9110, section 7.6.1).
 
 use http::HeaderMap;
-use http::header::{CONNECTION, EXPECT, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, VIA};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, VIA};
 
 /// Takes out what is meant for this hop, named by the sender or by the specification, and says that there was one.
 pub(super) fn strip(headers: &mut HeaderMap) {
+    // A body that came in pieces has the length that its pieces have, whatever was said beside it (RFC 9112, 6.3).
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> = tokens(headers).filter_map(|token| token.parse().ok()).collect();
     for name in named {
         headers.remove(name);
@@ -71,6 +75,7 @@ mod tests {
             ("proxy-connection", "keep-alive"),
             ("te", "trailers"),
             ("transfer-encoding", "chunked"),
+            ("content-length", "5"),
             ("upgrade", "h2c"),
             ("expect", "100-continue"),
             ("authorization", "Basic theirs"),
