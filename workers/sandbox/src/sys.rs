@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod child;
 #[cfg(target_os = "linux")]
+pub(crate) mod disk;
+#[cfg(target_os = "linux")]
 pub(crate) mod interfaces;
 #[cfg(target_os = "linux")]
 pub(crate) mod kernel;

@@ -14,9 +14,13 @@
 
 mod cgroup;
 mod command;
+mod disk;
+#[cfg(feature = "test-door")]
+mod door;
 mod egress;
 mod environment;
 mod files;
+mod first_process;
 mod init;
 mod launch;
 mod layout;
@@ -24,8 +28,10 @@ mod live;
 mod pile;
 mod probe;
 mod provision;
+mod record;
 mod removal;
 mod scan;
+mod self_test;
 mod slot;
 mod start;
 mod supplies;
@@ -33,28 +39,29 @@ mod wire;
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use kit::{Tenant, tasks::Tasks};
 
 use self::cgroup::Cgroups;
+use self::disk::Nodes;
 use self::egress::{Names, Outside};
 use self::environment::environment;
 use self::launch::Program;
-use self::layout::{Layout, Meta, step};
+use self::layout::{Layout, step};
 use self::live::Live;
-use self::scan::Scan;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
     Assurances, Backend, BackendError, Change, CommandSpec, Config, Direct, FileError, Found, Guest, GuestPath,
-    Pending, PileState, Provision, Provisioned, Record, Share, Started, Streams, UidMap, Usage, Written,
+    Pending, Provision, Provisioned, Record, Started, Streams, UidMap, Usage, Written,
 };
-use crate::random;
 use crate::settings::{Egress, Profile};
 
+#[cfg(feature = "test-door")]
+pub use self::door::{Check, Door};
 pub use self::init::init_main;
 pub(crate) use self::layout::is_known;
 
@@ -74,7 +81,7 @@ struct Inner {
     tasks: Tasks,
     closing: AtomicBool,
     #[cfg(feature = "test-door")]
-    unconfined: bool,
+    door: Door,
 }
 
 impl LinuxBackend {
@@ -93,8 +100,21 @@ impl LinuxBackend {
     /// As [`LinuxBackend::open`].
     #[cfg(feature = "test-door")]
     pub fn open_for_test_as_guest_root(config: Config) -> Result<Self, BackendError> {
+        Self::open_for_test(config, Door { unconfined: true, ..Door::default() })
+    }
+
+    /// A backend some of whose ways are closed or broken.
+    ///
+    /// # Errors
+    /// As [`LinuxBackend::open`].
+    #[cfg(feature = "test-door")]
+    pub fn open_for_test(config: Config, door: Door) -> Result<Self, BackendError> {
         let mut inner = Inner::open(config)?;
-        inner.unconfined = true;
+        inner.door = door;
+        inner.assurances = probe::assurances(&inner.config, inner.ids, &inner.cgroups, inner.nodes());
+        if inner.door.no_disks {
+            inner.assurances.disk_quota = super::DiskQuota::Soft;
+        }
         Ok(Self(Arc::new(inner)))
     }
 
@@ -119,7 +139,9 @@ impl Inner {
         let program = Program::open(&config.program, &config.init_arguments)?;
         let ids = probe::user_ids()?;
         let cgroups = Cgroups::discover(&probe::service_name(&config.state)?);
-        let assurances = probe::assurances(&config, ids, &cgroups);
+        layout.ballast().keep();
+        let nodes = Nodes { host: Path::new(DEVICES), spare: layout.state() };
+        let assurances = probe::assurances(&config, ids, &cgroups, nodes);
         let inner = Self {
             config,
             layout,
@@ -132,7 +154,7 @@ impl Inner {
             tasks: Tasks::new(),
             closing: AtomicBool::new(false),
             #[cfg(feature = "test-door")]
-            unconfined: false,
+            door: Door::default(),
         };
         probe::isolation(&inner)?;
         inner.sweep();
@@ -157,12 +179,22 @@ impl Inner {
         }
     }
 
+    /// Where the nodes of devices are.
+    fn nodes(&self) -> Nodes<'_> {
+        #[cfg(feature = "test-door")]
+        if let Some(host) = &self.door.devices {
+            return Nodes { host, spare: self.layout.state() };
+        }
+        Nodes { host: Path::new(DEVICES), spare: self.layout.state() }
+    }
+
     fn setup(&self, host_name: &str, pile: bool, profile: &Profile) -> Setup {
         let limits = &profile.limits;
         Setup {
             host_name: host_name.to_owned(),
             binds: Vec::new(),
             supplies: supplies::supplies(profile),
+            disk: false,
             limits: Bounds {
                 processes: limits.processes,
                 open_files: limits.open_files,
@@ -176,72 +208,8 @@ impl Inner {
             egress: profile.egress != Egress::None,
             nested: !self.cgroups.can_kill(),
             #[cfg(feature = "test-door")]
-            unconfined: self.unconfined,
+            unconfined: self.door.unconfined,
         }
-    }
-}
-
-impl Inner {
-    fn record(&self, meta: &Meta) -> Record {
-        let profile = meta.settings.over(&self.config.common);
-        Record {
-            settings: meta.settings.clone(),
-            disabled: meta.disabled,
-            session: meta.session.clone(),
-            pile: meta.pile_state(),
-            disk_quota: self.assurances.disk_quota,
-            profile,
-        }
-    }
-
-    fn usage(&self, tenant: &Tenant) -> Result<Usage, BackendError> {
-        let home = self.layout.tenant(tenant)?;
-        let limits = home.meta()?.settings.over(&self.config.common).limits;
-        let counting = || step(format!("count the files of {tenant}"));
-        let mut scan = Scan::new([home.home(), home.workspace()]).map_err(counting())?;
-        while !scan.step(kit::clock::now() + COUNTING).map_err(counting())? {}
-        Ok(Usage {
-            disk: Share { used: scan.total().bytes, bound: limits.disk },
-            inodes: Share { used: scan.total().inodes, bound: Some(limits.inodes) },
-            pile: home.pile_bytes(),
-        })
-    }
-
-    /// The name of a tenant's sandbox, given once and for good, and what became of its pile.
-    async fn named(self: &Arc<Self>, tenant: &Tenant) -> Result<(String, PileState), BackendError> {
-        let home = self.layout.tenant(tenant)?;
-        let meta = home.meta()?;
-        if let Some(session) = &meta.session {
-            return Ok((session.clone(), meta.pile_state()));
-        }
-        let slot = self.known(tenant)?;
-        self.to_the_end(async move {
-            let _alone = slot.alone().await;
-            let written = tokio::task::spawn_blocking(move || {
-                let mut meta = home.meta()?;
-                let session = meta.session.get_or_insert_with(|| format!("s_{:032x}", random::bits())).clone();
-                home.remember(&meta)?;
-                Ok((session, meta.pile_state()))
-            });
-            written.await.map_err(|fault| step("name a sandbox")(io::Error::other(fault)))?
-        })
-        .await
-    }
-
-    async fn change(self: &Arc<Self>, tenant: &Tenant, change: Change) -> Result<Record, BackendError> {
-        let slot = self.known(tenant)?;
-        let _alone = slot.alone().await;
-        let (this, home) = (Arc::clone(self), self.layout.tenant(tenant)?);
-        let changed = tokio::task::spawn_blocking(move || {
-            let mut meta = home.meta()?;
-            match change {
-                Change::Settings { settings, overcommit: _ } => meta.settings = settings,
-                Change::Disabled(disabled) => meta.disabled = disabled,
-            }
-            home.remember(&meta)?;
-            Ok(this.record(&meta))
-        });
-        changed.await.map_err(|fault| step("change a tenant's record")(io::Error::other(fault)))?
     }
 }
 
@@ -250,7 +218,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.tasks.abort();
         let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
-        for live in slots.values().filter_map(|slot| slot.live()) {
+        for live in slots.values().filter_map(|slot| slot.last()) {
             live.abandon();
         }
         self.cgroups.leave();
@@ -330,15 +298,15 @@ impl Backend for LinuxBackend {
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>> {
         Box::pin(async move {
             let live = self.0.live(tenant).await?;
-            let (session, pile) = self.0.named(tenant).await?;
+            let meta = self.0.named(tenant).await?;
             Ok(Guest {
-                session,
+                session: meta.session.clone().unwrap_or_default(),
                 os: "linux",
                 arch: std::env::consts::ARCH,
                 user: USER.to_owned(),
                 home: HOME.to_owned(),
-                pile,
-                disk_quota: self.0.assurances.disk_quota,
+                pile: meta.pile_state(),
+                disk_quota: record::disk_quota(&meta),
                 // As it was started with: a change holds from the next start.
                 egress: egress::words(&live.egress),
             })
@@ -354,7 +322,7 @@ impl Backend for LinuxBackend {
                     if let Some(live) = slot.live() {
                         live.end().await?;
                     }
-                    slot.set(None);
+                    slot.settle().await?;
                     Ok(())
                 })
                 .await
@@ -421,11 +389,16 @@ impl Backend for LinuxBackend {
                     lost = Err(fault.into());
                 }
             }
+            for slot in &slots {
+                if let Err(fault) = slot.settle().await {
+                    tracing::warn!(%fault, "a disk is still in use");
+                }
+            }
             self.0.cgroups.leave();
             lost
         })
     }
 }
 
-/// How long files are counted before the counting looks up; it goes on where nobody else waits.
-const COUNTING: Duration = Duration::from_millis(50);
+/// Where a host has its devices.
+const DEVICES: &str = "/dev";

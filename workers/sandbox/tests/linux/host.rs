@@ -76,6 +76,18 @@ pub(crate) fn groups(state: &Path) -> Vec<PathBuf> {
     groups
 }
 
+/// The loop devices that show a file below this folder.
+pub(crate) fn loop_devices(below: &Path) -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let shown = |device: fs::DirEntry| fs::read_to_string(device.path().join("loop/backing_file")).ok();
+    devices.filter_map(shown).map(|file| PathBuf::from(file.trim())).filter(|file| file.starts_with(below)).collect()
+}
+
+/// A file of a tenant's, as the host can reach it while the tenant runs.
+pub(crate) fn inside(first_process: i32, path: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{first_process}/root{path}"))
+}
+
 fn processes() -> Vec<Seen> {
     let names = fs::read_dir("/proc").unwrap().flatten();
     names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(see).collect()

@@ -9,6 +9,7 @@ use sandbox::backend::{
 
 use sandbox::settings::Size;
 
+use crate::host;
 use crate::world::{at, config, line, spec, tenant, within, world, world_with};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +88,11 @@ async fn each_tenant_has_users_of_its_own_where_the_host_gives_ranges() {
     for tenant in [&me, &other] {
         world.says(tenant, "echo x > f").await;
     }
-    let owner = |name: &str| world.state.path().join(format!("tenants/{name}/home/f")).metadata().unwrap().uid();
+    let (mine, others) = (world.init(&me).await, world.init(&other).await);
+    let owner = |name: &str| {
+        let init = if name == "me" { mine } else { others };
+        host::inside(init, "/home/agent/f").metadata().unwrap().uid()
+    };
     match world.backend.assurances().uid_map {
         UidMap::Range => {
             assert_ne!(owner("me"), owner("other"));

@@ -7,6 +7,8 @@ mod commands;
 #[cfg(test)]
 mod death;
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
 mod egress;
 #[cfg(test)]
 mod escape;
@@ -18,6 +20,8 @@ mod host;
 mod lifecycle;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod making;
 #[cfg(test)]
 mod ordinary_user;
 #[cfg(test)]

@@ -115,7 +115,7 @@ async fn a_pile_and_its_tenant_survive_the_service_being_opened_anew() {
 }
 
 /// This test program again, for one of its tests, behind another program if so asked.
-fn again(test: &str, state: &Path, behind: &[&str]) -> Child {
+pub(crate) fn again(test: &str, state: &Path, behind: &[&str]) -> Child {
     let own = std::env::current_exe().unwrap();
     let mut words: Vec<&str> = behind.to_vec();
     words.push(own.to_str().unwrap());
@@ -125,11 +125,11 @@ fn again(test: &str, state: &Path, behind: &[&str]) -> Child {
     command.args(words).env(STATE, state).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn().unwrap()
 }
 
-fn wait_for(child: &mut Child, event: &str) {
+pub(crate) fn wait_for(child: &mut Child, event: &str) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let seen = lines.map_while(Result::ok).any(|line| line.contains(event));
     assert!(seen, "the service ended before it said {event}");
 }
 
 /// Names the state folder for the process that is started again.
-const STATE: &str = "PLAYGROUND_TEST_STATE";
+pub(crate) const STATE: &str = "PLAYGROUND_TEST_STATE";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kit::Tenant;
-use sandbox::backend::linux::LinuxBackend;
+use sandbox::backend::linux::{Door, LinuxBackend};
 use sandbox::backend::{
     Backend, BackendError, Command, CommandSpec, Config, Exit, GuestPath, KILL_DEADLINE, Pile, Provision, Shell,
     Started,
@@ -60,6 +60,11 @@ pub(crate) fn world_with(name: &str, change: impl FnOnce(&mut Config)) -> Option
 /// A world whose tenants keep every capability and have no filter.
 pub(crate) fn world_as_guest_root(name: &str) -> Option<World> {
     opened(name, |_| {}, LinuxBackend::open_for_test_as_guest_root)
+}
+
+/// A world some of whose ways are closed or broken.
+pub(crate) fn world_through(name: &str, door: Door, change: impl FnOnce(&mut Config)) -> Option<World> {
+    opened(name, change, |config| LinuxBackend::open_for_test(config, door))
 }
 
 pub(crate) fn opened(

@@ -18,7 +18,9 @@ pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec
     match ask(live, id, &order, None, &name).await? {
         Answer::Opened(file) => blocking(&name.clone(), move || read_whole(File::from(file), name, most)).await?,
         Answer::FileFault(fault) => Err(explain(fault, name)),
-        Answer::Started(_) | Answer::NotStarted(..) | Answer::Written { .. } => Err(unexpected(name)),
+        Answer::Started(_) | Answer::NotStarted(..) | Answer::Written { .. } | Answer::SelfTested(_) => {
+            Err(unexpected(name))
+        }
     }
 }
 
@@ -34,7 +36,9 @@ pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Re
             Err(other(&name, io::Error::other(format!("only {written} of {bytes} bytes are in the file"))))
         }
         Answer::FileFault(fault) => Err(explain(fault, name)),
-        Answer::Started(_) | Answer::NotStarted(..) | Answer::Opened(_) => Err(unexpected(name)),
+        Answer::Started(_) | Answer::NotStarted(..) | Answer::Opened(_) | Answer::SelfTested(_) => {
+            Err(unexpected(name))
+        }
     }
 }
 

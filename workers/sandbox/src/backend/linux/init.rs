@@ -9,6 +9,7 @@ mod etc;
 mod filter;
 mod job;
 mod root;
+mod self_test;
 mod system;
 mod terminal;
 
@@ -154,12 +155,26 @@ impl Init {
                 }
             }
             Order::Kill { id } => self.kill(id),
+            Order::SelfTest(test) => self.test(&test),
             Order::Read { id, cwd, path } => {
                 self.broker(id, move |socket| broker::read(socket, id, cwd.as_deref(), &path))
             }
             Order::Write { id, cwd, path } => {
                 let Some(content) = descriptors.into_iter().next() else { return };
                 self.broker(id, move |socket| broker::write(socket, id, cwd.as_deref(), &path, &content));
+            }
+        }
+    }
+
+    fn test(&mut self, test: &wire::SelfTest) {
+        match self.single.fork(0, None) {
+            Ok(Some(born)) => {
+                self.children.insert(born.pid.as_raw_nonzero().get(), Child::Broker(test.id));
+            }
+            Ok(None) => self_test::run(self, test),
+            Err(fault) => {
+                let faults = vec![format!("no process can be made: {fault}")];
+                self.tell(&Report::SelfTested { id: test.id, faults });
             }
         }
     }

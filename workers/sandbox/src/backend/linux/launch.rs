@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -82,8 +82,15 @@ pub(super) struct Launched {
     pub(super) listeners: Vec<OwnedFd>,
 }
 
-/// Folders of the host and where the tenant finds them.
-pub(super) type Folders<'a> = &'a [(&'static str, &'a Path)];
+/// Something of the host that a tenant finds as a folder.
+#[derive(Debug)]
+pub(super) enum Given<'a> {
+    Folder(&'a Path),
+    /// A mount that is attached nowhere.
+    Mount(OwnedFd),
+    /// A folder of the disk that is handed in whole.
+    Part(&'static str),
+}
 
 /// Starts a first process and waits until its world stands. Blocks; on failure nothing is left running.
 pub(super) fn launch(
@@ -91,19 +98,26 @@ pub(super) fn launch(
     users: Users,
     cgroup: Option<&TenantCgroup>,
     mut setup: Setup,
-    folders: Folders<'_>,
+    given: Vec<(&'static str, Given<'_>)>,
+    disk: Option<BorrowedFd<'_>>,
 ) -> Result<Launched, BackendError> {
     let mut mounts = Vec::new();
-    for (target, path) in folders {
-        let source = match users {
-            Users::Single => Source::Path((*path).to_owned()),
-            Users::Range(_) => {
+    setup.disk = disk.is_some();
+    for (target, given) in given {
+        let source = match (given, users) {
+            (Given::Folder(path), Users::Single) => Source::Path(path.to_owned()),
+            (Given::Folder(path), Users::Range(_)) => {
                 // The tenant's root cannot walk to the service's own folders, so it is handed the mounts.
                 mounts.push(detached(path).map_err(step(format!("prepare {} for the tenant", path.display())))?);
                 Source::Descriptor
             }
+            (Given::Mount(mount), _) => {
+                mounts.push(mount);
+                Source::Descriptor
+            }
+            (Given::Part(name), _) => Source::Part(name.to_owned()),
         };
-        setup.binds.push(Bind { target: (*target).to_owned(), source });
+        setup.binds.push(Bind { target: target.to_owned(), source });
     }
     if let Users::Range(_) = users {
         for bind in &mut setup.supplies {
@@ -135,7 +149,7 @@ pub(super) fn launch(
     let ready = prepare(born.pid, users, cgroup).and_then(|()| {
         rustix::net::send(&socket, &[1], SendFlags::NOSIGNAL)
             .map_err(|fault| step("let the first process run")(fault.into()))?;
-        let mounts: Vec<_> = mounts.iter().map(AsFd::as_fd).collect();
+        let mounts: Vec<_> = disk.into_iter().chain(mounts.iter().map(AsFd::as_fd)).collect();
         wire::send(socket.as_fd(), &Order::Setup(Box::new(setup)), &mounts)
             .map_err(step("describe the tenant's world"))?;
         answer(&socket, &born.handle)

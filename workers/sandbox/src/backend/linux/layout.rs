@@ -3,30 +3,37 @@
 //! ```text
 //! tenants/NAME/meta.json   what was decided when it was made
 //!              lock        held by the process in which the tenant lives
-//!              home/ workspace/ pile/self.pile
+//!              disk.img    holds home/ and workspace/, see `disk`; else they are folders beside it
+//!              pile/self.pile pile/self.key
+//! shared/shared.pile       of all who are to have it
+//! ballast                  given up where the disk is full
 //! uids.json                the next range of user ids, see `ranges`
 //! ```
 
+mod hold;
+mod promises;
 mod ranges;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kit::Tenant;
-use rustix::fs::{FlockOperation, flock};
+use kit::ballast::{Ballast, is_full};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::backend::{BackendError, Found, PileState};
 use crate::settings::TenantSettings;
 
+pub(super) use self::hold::Hold;
 pub(super) use self::ranges::RANGE;
 
 /// The worker's folder.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     state: PathBuf,
+    ballast: Ballast,
 }
 
 /// What is remembered of a tenant.
@@ -46,6 +53,20 @@ pub(super) struct Meta {
     /// The name by which clients hold it; absent until it is opened first.
     #[serde(default)]
     pub(super) session: Option<String>,
+    /// How home and workspace are kept.
+    #[serde(default)]
+    pub(super) files: Files,
+}
+
+/// How a tenant's home and workspace are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Files {
+    /// In plain folders, among everything else on the host's file system.
+    #[default]
+    Folder,
+    /// On a disk of their own.
+    Image,
 }
 
 /// Whether there is a sandbox to use.
@@ -70,7 +91,8 @@ pub(super) enum Pile {
 impl Meta {
     pub(super) fn new(first_uid: Option<u32>) -> Self {
         let (pile, stage, settings) = (Pile::None, Stage::Making, TenantSettings::default());
-        Self { version: VERSION, first_uid, pile, stage, settings, disabled: false, session: None }
+        let (session, files) = (None, Files::Folder);
+        Self { version: VERSION, first_uid, pile, stage, settings, disabled: false, session, files }
     }
 
     pub(super) fn pile_state(&self) -> PileState {
@@ -84,13 +106,26 @@ impl Meta {
 
 /// Whether a tenant has a sandbox below a worker's folder; makes nothing.
 pub(crate) fn is_known(state: &Path, tenant: &Tenant) -> bool {
-    let layout = Layout { state: state.to_owned() };
+    let layout = Layout::at(state);
     layout.tenant(tenant).and_then(|home| home.meta()).is_ok()
 }
 
 impl Layout {
+    fn at(state: &Path) -> Self {
+        Self { state: state.to_owned(), ballast: Ballast::of(state) }
+    }
+
+    /// What is given up where the disk is full.
+    pub(super) fn ballast(&self) -> &Ballast {
+        &self.ballast
+    }
+
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
     pub(super) fn open(state: &Path) -> Result<Self, BackendError> {
-        let layout = Self { state: state.to_owned() };
+        let layout = Self::at(state);
         let tenants = layout.state.join("tenants");
         DirBuilder::new()
             .recursive(true)
@@ -104,7 +139,8 @@ impl Layout {
         if !tenant.is_portable() {
             return Err(BackendError::NotProvisioned(tenant.clone()));
         }
-        Ok(Home { tenant: tenant.clone(), folder: self.state.join("tenants").join(tenant.as_str()) })
+        let folder = self.state.join("tenants").join(tenant.as_str());
+        Ok(Home { tenant: tenant.clone(), folder, ballast: self.ballast.clone() })
     }
 
     /// What there is of a tenant. A name that none can have has nothing.
@@ -113,6 +149,11 @@ impl Layout {
         let Some(meta) = home.remembered()? else { return Ok(Found::default()) };
         let pile = Some(home.pile()).filter(|pile| pile.exists());
         Ok(Found { sandbox: meta.stage != Stage::Destroyed, pile })
+    }
+
+    /// Where the pile of all lies.
+    pub(super) fn shared(&self) -> PathBuf {
+        self.state.join("shared")
     }
 
     /// Every tenant that has a sandbox, sorted.
@@ -134,9 +175,14 @@ impl Layout {
 pub(super) struct Home {
     tenant: Tenant,
     folder: PathBuf,
+    ballast: Ballast,
 }
 
 impl Home {
+    pub(super) fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -147,6 +193,10 @@ impl Home {
 
     pub(super) fn workspace(&self) -> PathBuf {
         self.folder.join("workspace")
+    }
+
+    pub(super) fn image(&self) -> PathBuf {
+        self.folder.join("disk.img")
     }
 
     pub(super) fn pile(&self) -> PathBuf {
@@ -169,7 +219,7 @@ impl Home {
     pub(super) fn remembered(&self) -> Result<Option<Meta>, BackendError> {
         let path = self.folder.join("meta.json");
         match read_json::<Meta>(&path) {
-            Ok(meta) if meta.version == VERSION => Ok(Some(meta)),
+            Ok(meta) if meta.version <= IMAGE_VERSION => Ok(Some(meta)),
             Ok(_) => {
                 Err(step(format!("read {}", path.display()))(io::Error::other("it was written by a newer version")))
             }
@@ -180,38 +230,14 @@ impl Home {
 
     pub(super) fn remember(&self, meta: &Meta) -> Result<(), BackendError> {
         let path = self.folder.join("meta.json");
-        write_json(&path, meta).map_err(step(format!("write {}", path.display())))
-    }
-
-    /// Makes sure that no other process runs this tenant, for as long as the result lives.
-    pub(super) fn hold(&self) -> Result<Hold, BackendError> {
-        let path = self.folder.join("lock");
-        let naming = || step(format!("lock {}", path.display()));
-        let mut lock = open_lock(&path).map_err(naming())?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                let _ = lock.read_to_string(&mut holder);
-                let holder = format!("process {}", holder.trim());
-                return Err(BackendError::Held { tenant: self.tenant.clone(), holder });
-            }
-            Err(fault) => return Err(naming()(fault.into())),
-        }
-        lock.set_len(0).and_then(|()| lock.rewind()).map_err(naming())?;
-        writeln!(lock, "{}", std::process::id()).map_err(naming())?;
-        Ok(Hold(lock))
-    }
-}
-
-/// That this process alone runs a tenant.
-#[derive(Debug)]
-pub(super) struct Hold(File);
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        // Closing would do, were there not for an instant copies of the descriptor in processes that are being started.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        let version = match meta.files {
+            Files::Folder => VERSION,
+            Files::Image => IMAGE_VERSION,
+        };
+        let meta = Meta { version, ..meta.clone() };
+        // Also on a full disk: removing a sandbox begins with its record.
+        let written = self.ballast.write(|| write_json(&path, &meta), is_full);
+        written.map_err(step(format!("write {}", path.display())))
     }
 }
 
@@ -234,3 +260,6 @@ fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
 }
 
 const VERSION: u32 = 1;
+
+/// Of a tenant whose files lie on a disk of their own, where a program that knows none would find empty folders.
+const IMAGE_VERSION: u32 = 2;

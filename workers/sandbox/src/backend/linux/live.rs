@@ -15,10 +15,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 
 use super::cgroup::{CommandCgroup, TenantCgroup};
+use super::disk::Disk;
 use super::launch::{ALL_CHILDREN, Launched};
-use super::layout::Hold;
+use super::layout::{Hold, step};
 use super::wire::{self, FileFault, Order, Report, Status, Step};
-use crate::backend::{BackendError, ControlLost, Exit};
+use crate::backend::{BackendError, ControlLost, Exit, Usage};
 use crate::settings::Egress;
 use crate::sys::kernel;
 
@@ -34,8 +35,18 @@ pub(super) struct Live {
     next: AtomicU64,
     table: Mutex<Table>,
     dead: watch::Sender<bool>,
-    /// Held until the last process is gone.
-    lock: Mutex<Option<Hold>>,
+    /// Kept until the last process is gone.
+    kept: Mutex<Option<Kept>>,
+    /// Becomes true when nothing is kept any more.
+    rested: watch::Sender<bool>,
+}
+
+/// What a running tenant has of the host.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Let go of before the hold, so that who has the hold finds the disk free.
+    pub(super) disk: Option<Disk>,
+    pub(super) hold: Hold,
 }
 
 #[derive(Default)]
@@ -60,6 +71,7 @@ pub(super) enum Answer {
         created: bool,
     },
     FileFault(FileFault),
+    SelfTested(Vec<String>),
 }
 
 /// A command as the first process knows it.
@@ -84,7 +96,7 @@ impl Live {
         tenant: Tenant,
         launched: Launched,
         cgroup: Option<TenantCgroup>,
-        lock: Option<Hold>,
+        kept: Option<Kept>,
         deadline: Duration,
         egress: Egress,
     ) -> io::Result<Arc<Self>> {
@@ -99,7 +111,8 @@ impl Live {
             next: AtomicU64::new(1),
             table: Mutex::new(Table::default()),
             dead: watch::Sender::new(false),
-            lock: Mutex::new(lock),
+            kept: Mutex::new(kept),
+            rested: watch::Sender::new(false),
         }))
     }
 
@@ -136,15 +149,48 @@ impl Live {
         }
         let this = Arc::clone(&self);
         let cleaned = tokio::task::spawn_blocking(move || {
-            let removed = this.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.remove(this.deadline));
-            drop(this.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
-            removed
+            this.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.remove(this.deadline))
         })
         .await;
         if let Ok(Err(fault)) = cleaned {
             tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's cgroups cannot be removed");
         }
         self.close();
+        let this = Arc::clone(&self);
+        let _ = tokio::task::spawn_blocking(move || this.let_rest()).await;
+    }
+
+    /// Lets go of what is kept of the host. What the disk still has in memory is written out, which may take longer than
+    /// anybody who only wants the processes dead should wait. Blocks.
+    fn let_rest(&self) {
+        let kept = self.kept().take();
+        if let Some(Kept { disk, hold }) = kept {
+            if let Some(Err(fault)) = disk.map(Disk::close) {
+                tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's disk is not free");
+            }
+            drop(hold);
+            self.rested.send_replace(true);
+        }
+    }
+
+    /// Waits until nothing of the host is kept any more. The tenant must have ended.
+    pub(super) async fn rest(&self) -> Result<(), BackendError> {
+        let mut rested = self.rested.subscribe();
+        match tokio::time::timeout(RESTING, rested.wait_for(|rested| *rested)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => {
+                Err(step(format!("let go of the disk of {}", self.tenant))(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+
+    /// What the disk holds, if there is one.
+    pub(super) fn usage(&self) -> Option<io::Result<Usage>> {
+        self.kept().as_ref()?.disk.as_ref().map(Disk::usage)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The kernel lets a first process be reaped only when its whole namespace is empty: this is the proof of death.
@@ -215,6 +261,7 @@ impl Live {
         if let Err(fault) = removed {
             tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's cgroups cannot be removed");
         }
+        self.let_rest();
     }
 
     /// A number for the next order.
@@ -310,6 +357,7 @@ impl Live {
             },
             Report::Written { id, bytes, created } => self.answer(id, Answer::Written { bytes, created }),
             Report::FileFault { id, fault } => self.answer(id, Answer::FileFault(fault)),
+            Report::SelfTested { id, faults } => self.answer(id, Answer::SelfTested(faults)),
         }
     }
 
@@ -387,6 +435,9 @@ impl Job {
         });
     }
 }
+
+/// Longer than a disk may take to be let go of.
+const RESTING: Duration = Duration::from_secs(90);
 
 /// 128 and the number of the signal.
 const BY_KILL: i32 = 137;

@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 
 use super::Inner;
 use super::cgroup::Cgroups;
+use super::disk::{self, Nodes};
 use super::launch::{NEW_NAMESPACES, Users, launch};
 use super::layout::{RANGE, step};
 use super::pile;
@@ -25,7 +26,7 @@ pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
     let mut setup = inner.setup("probe", false, &TenantSettings::default().over(&inner.config.common));
     // What the operator gives is no matter of this host's kernel, and is named when a tenant is made or started.
     setup.supplies.clear();
-    match launch(&inner.program, users, None, setup, &[]) {
+    match launch(&inner.program, users, None, setup, Vec::new(), None) {
         Ok(launched) => {
             drop(launched.socket);
             super::launch::end(&launched.handle);
@@ -59,13 +60,14 @@ pub(super) fn service_name(state: &Path) -> Result<String, BackendError> {
     Ok(format!("playground-{:x}-{:x}", found.dev(), found.ino()))
 }
 
-pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups) -> Assurances {
+pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups, nodes: Nodes<'_>) -> Assurances {
     let proven_by_groups = cgroups.can_kill();
+    let hard = ids == UidMap::Range && disk::is_possible(nodes);
     Assurances {
         uid_map: ids,
         proof: if proven_by_groups { Proof::Cgroup } else { Proof::PidNamespace },
         append_only: if pile::is_enforceable(&config.state) { AppendOnly::Enforced } else { AppendOnly::None },
-        disk_quota: DiskQuota::None,
+        disk_quota: if hard { DiskQuota::Hard } else { DiskQuota::Soft },
         leftovers: if proven_by_groups { Leftovers::Visible } else { Leftovers::Hidden },
         limits: vec![
             ("memory", cgroups.memory_by().unwrap_or("rlimit of each process")),

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use kit::Tenant;
 
+use super::first_process::users;
 use super::launch::Users;
-use super::layout::{Home, Meta, Pile, Stage, step};
-use super::slot::{Slot, users};
-use super::start::begin;
-use super::{Inner, pile, removal, supplies};
-use crate::backend::{self, AppendOnly, BackendError, CommandSpec, Exit, Provision, Provisioned, Shell, UidMap};
-use crate::settings::TenantSettings;
+use super::layout::{Files, Home, Meta, Pile, Stage, step};
+use super::{Inner, disk, pile, removal, supplies};
+use crate::backend::{self, AppendOnly, BackendError, DiskQuota, Provision, Provisioned, UidMap};
+use crate::settings::{Limits, Size};
 
 impl Inner {
     pub(super) async fn provision(
@@ -33,16 +32,17 @@ impl Inner {
             return Ok(Provisioned { created: false, pile: meta.pile_state() });
         }
         let wanted = self.pile(spec.pile)?;
+        let shared = spec.settings.over(&self.config.common).shared_pile;
+        if let Some(bootstrap) = self.config.bootstrap_pile.as_deref().filter(|_| shared || wanted != Pile::None) {
+            pile::check_bootstrap(bootstrap)?;
+        }
         // Whatever goes wrong now, a pile that was kept from before is somebody's data.
         let new_pile = !home.pile().exists();
         let (this, place) = (Arc::clone(self), home.clone());
-        let settings = spec.settings.clone();
-        let made = tokio::task::spawn_blocking(move || this.make(&place, wanted, settings)).await;
+        let wish = spec.clone();
+        let made = tokio::task::spawn_blocking(move || this.make(&place, wanted, &wish)).await;
         let mut meta = made.map_err(|fault| step("make a sandbox")(io::Error::other(fault)))??;
-        let tested = match wanted {
-            Pile::Enforced => self.attack(tenant, &home, &meta, &slot).await,
-            Pile::Unenforced | Pile::None => Ok(()),
-        };
+        let tested = self.test_from_inside(tenant, &home, &meta, &slot).await;
         meta.stage = Stage::Ready;
         if let Err(fault) = tested.and_then(|()| home.remember(&meta)) {
             // Nobody has used the sandbox yet, so it goes as a whole.
@@ -59,26 +59,29 @@ impl Inner {
             backend::Pile::Unenforced => Ok(if enforceable { Pile::Enforced } else { Pile::Unenforced }),
             backend::Pile::IfEnforceable => Ok(if enforceable { Pile::Enforced } else { Pile::None }),
             backend::Pile::Enforced if enforceable => Ok(Pile::Enforced),
-            backend::Pile::Enforced => Err(BackendError::NotEnforceable(
-                "setting the append-only flag needs root and a file system that has it (ext4, xfs, btrfs)".to_owned(),
-            )),
+            backend::Pile::Enforced => Err(BackendError::NotEnforceable(NO_FLAG.to_owned())),
         }
     }
 
     /// Each step leaves alone what is there, so that a making that was cut short is finished by the next. Until the
     /// record says that it is ready, the tenant does not exist.
-    fn make(&self, home: &Home, wanted: Pile, settings: TenantSettings) -> Result<Meta, BackendError> {
+    fn make(&self, home: &Home, wanted: Pile, spec: &Provision) -> Result<Meta, BackendError> {
         let new = folder(home.folder(), 0o700).map_err(step(format!("make {}", home.folder().display())))?;
-        let made = self.fill(home, wanted, settings);
+        let kept = home.remembered()?;
+        let made = home.hold().and_then(|_alone| self.fill(home, wanted, spec));
         if made.is_err() && new {
             undo(home);
+        } else if made.is_err()
+            && let Some(kept) = kept.filter(|kept| kept.stage == Stage::Destroyed)
+        {
+            undo_to(home, &kept);
         }
         made
     }
 
-    fn fill(&self, home: &Home, wanted: Pile, settings: TenantSettings) -> Result<Meta, BackendError> {
+    fn fill(&self, home: &Home, wanted: Pile, spec: &Provision) -> Result<Meta, BackendError> {
         let naming = || step(format!("make {}", home.folder().display()));
-        supplies::check(&settings.over(&self.config.common), self.ids)?;
+        supplies::check(&spec.settings.over(&self.config.common), self.ids)?;
         let kept = home.remembered()?;
         let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
             (UidMap::Single, _) => None,
@@ -88,58 +91,89 @@ impl Inner {
         };
         let mut meta = Meta::new(first);
         meta.pile = wanted;
-        meta.settings = settings;
+        meta.settings = spec.settings.clone();
+        meta.files = self.files(home);
+        self.promise(home, &mut meta, kept.as_ref(), spec.overcommit)?;
         let users = users(self.ids, &meta)?;
-        for path in [home.home(), home.workspace()] {
-            folder(&path, 0o700).map_err(naming())?;
-            if let Users::Range(_) = users {
-                chown(&path, Some(users.guest()), Some(users.guest())).map_err(naming())?;
+        match meta.files {
+            Files::Folder => {
+                for path in [home.home(), home.workspace()] {
+                    folder(&path, 0o700).map_err(naming())?;
+                    if let Users::Range(_) = users {
+                        chown(&path, Some(users.guest()), Some(users.guest())).map_err(naming())?;
+                    }
+                }
+            }
+            Files::Image => {
+                let (disk, inodes) = (meta.settings.disk.map_or(0, Size::bytes), meta.settings.inodes.unwrap_or(0));
+                if !home.image().exists() {
+                    disk::format(&home.image(), disk, inodes)
+                        .map_err(step(format!("make the disk {}", home.image().display())))?;
+                }
             }
         }
         if wanted != Pile::None {
-            pile::make(&home.pile(), users, wanted == Pile::Enforced)?;
+            pile::make(&home.pile(), users, wanted == Pile::Enforced, self.config.bootstrap_pile.as_deref())?;
         }
+        self.share(&meta)?;
         home.remember(&meta)?;
         Ok(meta)
     }
 
-    /// Attacks a twin of the pile from inside.
-    async fn attack(
-        self: &Arc<Self>,
-        tenant: &Tenant,
-        home: &Home,
-        meta: &Meta,
-        slot: &Slot,
-    ) -> Result<(), BackendError> {
-        let twin = home.pile().join(pile::TWIN);
-        let users = users(self.ids, meta)?;
-        let making = || step(format!("make {}", twin.display()));
-        pile::remove(&twin).and_then(|()| pile::file(&twin, users, true)).map_err(making())?;
-        let result = self.ask_from_inside(tenant, meta, slot).await;
-        pile::remove(&twin).map_err(step(format!("remove {}", twin.display())))?;
-        match result? {
-            Some(Exit::Code(0)) => Ok(()),
-            Some(other) => Err(BackendError::NotEnforceable(format!("the self-test from inside ended with {other:?}"))),
-            None => Err(BackendError::NotEnforceable("the self-test from inside did not end".to_owned())),
+    /// How the files of a new tenant are to be kept: as they are, if there are some.
+    fn files(&self, home: &Home) -> Files {
+        if home.image().exists() {
+            return Files::Image;
         }
+        let hard = self.assurances.disk_quota == DiskQuota::Hard;
+        if hard && !home.home().exists() { Files::Image } else { Files::Folder }
     }
 
-    /// Runs the self-test in a sandbox that is started for it and ended again.
-    async fn ask_from_inside(
-        self: &Arc<Self>,
-        tenant: &Tenant,
-        meta: &Meta,
-        slot: &Slot,
-    ) -> Result<Option<Exit>, BackendError> {
-        let live = self.launch(tenant, slot, meta.clone()).await?;
-        let test = CommandSpec { command: pile::SELF_TEST.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
-        let exit = match begin(Arc::clone(&live), test).await {
-            Ok(started) => Ok(tokio::time::timeout(live.deadline, started.command.ended()).await.ok()),
-            Err(fault) => Err(fault),
+    /// Decides what nobody decided of the tenant's disk, and writes the promise down if it can be kept.
+    fn promise(&self, home: &Home, meta: &mut Meta, kept: Option<&Meta>, overcommit: bool) -> Result<(), BackendError> {
+        // Held until it is written down, so that two who promise at once do not promise the same.
+        let promising = self.layout.promise()?;
+        // Of a making that was cut short: its promise counts already.
+        let before = kept.filter(|kept| kept.stage == Stage::Making && kept.files == Files::Image);
+        let before = before.and_then(|kept| kept.settings.disk).map(Size::bytes);
+        let common = &self.config.common;
+        let decided = meta.settings.disk.or(common.disk).map(Size::bytes);
+        let bytes = decided.or(before).unwrap_or_else(|| promising.usual());
+        let inodes = match (meta.settings.inodes.or(common.inodes), meta.files) {
+            (Some(decided), _) => decided,
+            (None, Files::Folder) => Limits::default().inodes,
+            (None, Files::Image) => Limits::default().inodes.min(bytes / BYTES_A_FILE),
         };
-        live.end().await?;
-        slot.set(None);
-        exit
+        if meta.files == Files::Image {
+            sound(bytes, inodes)
+                .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))
+                .map_err(step(format!("make the disk {}", home.image().display())))?;
+        }
+        if !overcommit {
+            promising.keep(bytes.saturating_sub(before.unwrap_or(0)))?;
+        }
+        meta.settings.disk = Some(Size::new(bytes));
+        meta.settings.inodes = Some(inodes);
+        home.remember(meta)
+    }
+
+    /// Whether the pile of all can be made so that it can only be appended to.
+    pub(super) fn shared_is_enforced(&self) -> bool {
+        self.assurances.append_only == AppendOnly::Enforced
+    }
+
+    /// Makes the pile of all if the tenant is to have it. Where nothing enforces that it is only appended to, only one
+    /// whose own pile is accepted to be so as well finds it.
+    pub(super) fn share(&self, meta: &Meta) -> Result<bool, BackendError> {
+        if !meta.settings.over(&self.config.common).shared_pile {
+            return Ok(false);
+        }
+        let enforced = self.shared_is_enforced();
+        if !enforced && meta.pile != Pile::Unenforced {
+            return Err(BackendError::NotEnforceable(NO_FLAG.to_owned()));
+        }
+        pile::make_shared(&self.layout.shared(), enforced, self.config.bootstrap_pile.as_deref())?;
+        Ok(true)
     }
 
     pub(super) async fn destroy(self: &Arc<Self>, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
@@ -152,13 +186,15 @@ impl Inner {
         if let Some(live) = slot.live() {
             live.end().await?;
         }
-        slot.set(None);
+        slot.settle().await?;
         self.remove(&home, delete_pile).await
     }
 
     async fn remove(&self, home: &Home, delete_pile: bool) -> Result<(), BackendError> {
         let home = home.clone();
         let removed = tokio::task::spawn_blocking(move || remove(&home, delete_pile)).await;
+        // What the record needed of the ballast can be put back now.
+        self.layout.ballast().keep();
         removed.map_err(|fault| step("remove a sandbox")(io::Error::other(fault)))?
     }
 }
@@ -175,6 +211,7 @@ fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
     for path in [home.home(), home.workspace()] {
         removal::remove(&path).map_err(removing(&path))?;
     }
+    remove_images(home).map_err(removing(&home.image()))?;
     if !keeps_pile {
         pile::destroy(&home.pile()).map_err(removing(&home.pile()))?;
         removal::remove(home.folder()).map_err(removing(home.folder()))?;
@@ -196,6 +233,35 @@ fn undo(home: &Home) {
     }
 }
 
+/// Takes back a making that failed in a folder with a kept pile.
+fn undo_to(home: &Home, kept: &Meta) {
+    let undone = remove_images(home).map_err(step(format!("remove {}", home.image().display())));
+    if let Err(fault) = undone.and_then(|()| home.remember(kept)) {
+        tracing::warn!(folder = %home.folder().display(), %fault, "what a failed making left cannot be removed");
+    }
+}
+
+fn remove_images(home: &Home) -> io::Result<()> {
+    for path in [home.image(), home.image().with_added_extension("new")] {
+        match fs::remove_file(path) {
+            Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a disk of this size can hold this many files, and anything else.
+fn sound(bytes: u64, inodes: u64) -> Result<(), String> {
+    if bytes < LEAST_DISK {
+        return Err(format!("{} are too few for a disk; it needs {}", Size::new(bytes), Size::new(LEAST_DISK)));
+    }
+    if inodes.saturating_mul(INODE) > bytes / 2 {
+        return Err(format!("the records of {inodes} files alone would fill half of {}", Size::new(bytes)));
+    }
+    Ok(())
+}
+
 /// Makes a folder unless it is there, and says whether it did.
 fn folder(path: &Path, mode: u32) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(mode).create(path) {
@@ -204,3 +270,15 @@ fn folder(path: &Path, mode: u32) -> io::Result<bool> {
         Err(fault) => Err(fault),
     }
 }
+
+/// Why a file cannot be made append-only.
+const NO_FLAG: &str = "setting the append-only flag needs root and a file system that has it (ext4, xfs, btrfs)";
+
+/// A file system's own tables and journal leave little of less.
+const LEAST_DISK: u64 = 16 << 20;
+
+/// What the record of a file takes.
+const INODE: u64 = 256;
+
+/// Source code and packages have files of about this size; the records take a thirty-second part of the disk then.
+const BYTES_A_FILE: u64 = 8 << 10;

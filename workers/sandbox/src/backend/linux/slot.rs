@@ -1,7 +1,6 @@
 //! A tenant's place in the service: running or not, and who may change that.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,15 +8,13 @@ use kit::{Tenant, tasks::Tasks};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::cgroup::TenantCgroup;
+use super::Inner;
 use super::egress::Gate;
-use super::launch::{Launched, Users, launch};
-use super::layout::{Hold, Meta, Pile, step};
+use super::first_process::Running;
+use super::layout::{Stage, step};
 use super::live::Live;
 use super::start::{begin, begin_direct};
-use super::wire::{HOME, PILE_FOLDER, WORKSPACE};
-use super::{Inner, supplies};
-use crate::backend::{BackendError, Command, CommandSpec, Direct, Started, Streams, UidMap};
+use crate::backend::{BackendError, Command, CommandSpec, Direct, Started, Streams};
 
 /// A tenant's place, running or not.
 pub(super) struct Slot {
@@ -35,6 +32,20 @@ impl Slot {
     pub(super) fn live(&self) -> Option<Arc<Live>> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.as_ref().filter(|live| !live.is_dead()).map(Arc::clone)
+    }
+
+    /// The tenant as it ran last, be it dead.
+    pub(super) fn last(&self) -> Option<Arc<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Arc::clone)
+    }
+
+    /// Waits until nothing of a dead tenant is kept, and forgets it. The caller holds the gate.
+    pub(super) async fn settle(&self) -> Result<(), BackendError> {
+        if let Some(last) = self.last() {
+            last.rest().await?;
+        }
+        self.set(None);
+        Ok(())
     }
 
     pub(super) fn set(&self, live: Option<Arc<Live>>) {
@@ -86,8 +97,8 @@ impl Inner {
             match slot.live() {
                 Some(live) => Ok(live),
                 None => {
-                    let meta = this.layout.tenant(&tenant)?.meta()?;
-                    this.launch(&tenant, &slot, meta).await
+                    slot.settle().await?;
+                    this.launch(&tenant, &slot, Stage::Ready).await
                 }
             }
         })
@@ -130,20 +141,19 @@ impl Inner {
         self: &Arc<Self>,
         tenant: &Tenant,
         slot: &Slot,
-        meta: Meta,
+        stage: Stage,
     ) -> Result<Arc<Live>, BackendError> {
         if self.closing.load(Ordering::Acquire) {
             return Err(BackendError::ShuttingDown);
         }
-        let egress = meta.settings.over(&self.config.common).egress;
         let (this, name) = (Arc::clone(self), tenant.clone());
-        let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, &meta)).await;
-        let (mut launched, cgroup, hold) =
-            started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
+        let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, stage)).await;
+        let begun = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
+        let Running { mut launched, cgroup, kept, egress } = begun;
         let deadline = self.config.kill_deadline;
         let listeners = std::mem::take(&mut launched.listeners);
         let gate = Gate::of(tenant.clone(), &egress, Arc::clone(&self.outside));
-        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(hold), deadline, egress)
+        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(kept), deadline, egress)
             .map_err(step("start a sandbox"))?;
         self.tasks.start(Arc::clone(&live).run(gate.map(|gate| gate.serve(listeners))));
         slot.set(Some(Arc::clone(&live)));
@@ -153,39 +163,6 @@ impl Inner {
             return Err(BackendError::ShuttingDown);
         }
         Ok(live)
-    }
-
-    fn start_first_process(
-        &self,
-        tenant: &Tenant,
-        meta: &Meta,
-    ) -> Result<(Launched, TenantCgroup, Hold), BackendError> {
-        let home = self.layout.tenant(tenant)?;
-        let hold = home.hold()?;
-        let users = users(self.ids, meta)?;
-        let owner = match users {
-            Users::Range(first) => Some(first),
-            Users::Single => None,
-        };
-        let profile = meta.settings.over(&self.config.common);
-        supplies::check(&profile, self.ids)?;
-        let cgroup = self
-            .cgroups
-            .make(tenant, &profile.limits, self.config.kill_deadline, owner)
-            .map_err(step(format!("make the cgroups of {tenant}")))?;
-        let (files, workspace, pile) = (home.home(), home.workspace(), home.pile());
-        let mut folders: Vec<(&'static str, &Path)> = vec![(HOME, &files), (WORKSPACE, &workspace)];
-        if meta.pile != Pile::None {
-            folders.push((PILE_FOLDER, &pile));
-        }
-        let setup = self.setup(tenant.as_str(), meta.pile != Pile::None, &profile);
-        match launch(&self.program, users, Some(&cgroup), setup, &folders) {
-            Ok(launched) => Ok((launched, cgroup, hold)),
-            Err(fault) => {
-                let _ = cgroup.remove(self.config.kill_deadline);
-                Err(fault)
-            }
-        }
     }
 }
 
@@ -222,20 +199,6 @@ impl<T: Begun> Drop for Unclaimed<T> {
                     tracing::error!(%fault, "a command that nobody waited for does not die");
                 }
             });
-        }
-    }
-}
-
-/// Which users of the host a tenant consists of, if this service can run it.
-pub(super) fn users(ids: UidMap, meta: &Meta) -> Result<Users, BackendError> {
-    match (ids, meta.first_uid) {
-        (UidMap::Range, Some(first)) => Ok(Users::Range(first)),
-        (UidMap::Single, None) => Ok(Users::Single),
-        (UidMap::Range, None) => Err(step("use a sandbox")(io::Error::other(
-            "it was made by an ordinary user's service; run the service as that user",
-        ))),
-        (UidMap::Single, Some(_)) => {
-            Err(step("use a sandbox")(io::Error::other("it was made by root's service; run the service as root")))
         }
     }
 }

@@ -93,9 +93,13 @@ fn refused(answer: Result<Answer, BackendError>, cwd: Option<String>) -> Backend
             Step::Terminal => "make a terminal for a command",
             Step::Execute => "hand a command to the shell",
         })(fault),
-        Ok(Answer::Started(_) | Answer::Opened(_) | Answer::Written { .. } | Answer::FileFault(_)) => {
-            starting()(io::ErrorKind::InvalidData.into())
-        }
+        Ok(
+            Answer::Started(_)
+            | Answer::Opened(_)
+            | Answer::Written { .. }
+            | Answer::FileFault(_)
+            | Answer::SelfTested(_),
+        ) => starting()(io::ErrorKind::InvalidData.into()),
         Err(fault) => fault,
     }
 }

@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -31,12 +32,45 @@ pub(super) enum Order {
         cwd: Option<String>,
         path: String,
     },
+    /// Tries what must not be possible.
+    SelfTest(Box<SelfTest>),
     /// With the new content.
     Write {
         id: u64,
         cwd: Option<String>,
         path: String,
     },
+}
+
+/// What is tried from inside.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SelfTest {
+    pub(super) id: u64,
+    /// Empty files that can only be appended to.
+    pub(super) twins: Vec<String>,
+    /// Where the host listens, and no tenant may reach it.
+    pub(super) listeners: Vec<SocketAddr>,
+    /// A file of the host.
+    pub(super) canary: PathBuf,
+    /// A file that cannot be made.
+    pub(super) system: String,
+    /// What the disk has at most, where the kernel bounds it.
+    pub(super) disk: Option<u64>,
+    /// What a test wants to go wrong.
+    #[cfg(feature = "test-door")]
+    pub(super) broken: Option<Check>,
+}
+
+/// A part of the self-test that a test breaks.
+#[cfg(feature = "test-door")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Check {
+    Pile,
+    Host,
+    Canary,
+    System,
+    Capabilities,
+    Disk,
 }
 
 /// How the tenant's world is to look.
@@ -46,6 +80,8 @@ pub(super) struct Setup {
     pub(super) binds: Vec<Bind>,
     /// Read-only folders of the operator's; their descriptors come after those of `binds`.
     pub(super) supplies: Vec<Bind>,
+    /// Whether the packet's first descriptor is a mount of a whole disk.
+    pub(super) disk: bool,
     pub(super) limits: Bounds,
     /// What commands find in their environment.
     pub(super) environment: Vec<(String, String)>,
@@ -67,6 +103,8 @@ pub(super) struct Bind {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Source {
+    /// A folder of the disk.
+    Part(String),
     /// The next descriptor of the packet, a mount that is attached nowhere.
     Descriptor,
     /// A path that the first process can reach by itself.
@@ -142,6 +180,11 @@ pub(super) enum Report {
     FileFault {
         id: u64,
         fault: FileFault,
+    },
+    /// What is possible and must not be.
+    SelfTested {
+        id: u64,
+        faults: Vec<String>,
     },
 }
 
@@ -248,6 +291,7 @@ pub(super) const USER: &str = "agent";
 pub(super) const HOME: &str = "/home/agent";
 pub(super) const WORKSPACE: &str = "/workspace";
 pub(super) const PILE_FOLDER: &str = "/pile";
+pub(super) const SHARED_FOLDER: &str = "/shared";
 pub(super) const PILE_FILE: &str = "/pile/self.pile";
 pub(super) const PILE_KEY: &str = "/pile/self.key";
 pub(super) const FACULTIES: &str = "/opt/faculties";

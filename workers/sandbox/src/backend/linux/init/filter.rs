@@ -55,6 +55,13 @@ pub(super) fn for_tenant() -> Result<Program, Fault> {
         instruction(LOAD, 0, 0, NUMBER),
         instruction(JUMP_IF_AT_LEAST, 0, 1, FIRST_UNKNOWN),
         instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
+        // Room that is set aside beyond a file's end is bounded by no limit on its size, nor by a flag that lets it only
+        // be appended to: with it a pile could fill the host's disk. Programs know file systems that cannot do it.
+        instruction(JUMP_IF_EQUAL, 0, 4, number(libc::SYS_fallocate)),
+        instruction(LOAD, 0, 0, SECOND_ARGUMENT),
+        instruction(JUMP_IF_EQUAL, 1, 0, KEEP_SIZE),
+        instruction(JUMP_IF_EQUAL, 0, 1, KEEP_SIZE | ZERO_RANGE),
+        instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP.unsigned_abs()),
     ];
     program.extend(body);
     Ok(Program(program))
@@ -63,7 +70,6 @@ pub(super) fn for_tenant() -> Result<Program, Fault> {
 /// What a command may not do beyond that: make namespaces. `clone3` hides its flags behind a pointer that a filter
 /// cannot follow, so it does not exist; C libraries then use `clone`.
 pub(super) fn for_command() -> Program {
-    let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
     Program(vec![
         instruction(LOAD, 0, 0, NUMBER),
         instruction(JUMP_IF_EQUAL, 0, 1, number(libc::SYS_clone3)),
@@ -76,6 +82,10 @@ pub(super) fn for_command() -> Program {
     ])
 }
 
+fn number(call: i64) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
 fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
@@ -86,9 +96,14 @@ const JUMP_IF_AT_LEAST: u16 = 0x35;
 const JUMP_IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// Offsets in the structure that a filter reads: the call's number, and the low half of its first argument.
+/// Offsets in the structure that a filter reads: the call's number, and the low halves of its arguments.
 const NUMBER: u32 = 0;
 const FIRST_ARGUMENT: u32 = 16;
+const SECOND_ARGUMENT: u32 = 24;
+
+/// Modes of `fallocate`.
+const KEEP_SIZE: u32 = 0x1;
+const ZERO_RANGE: u32 = 0x10;
 
 /// Every `CLONE_NEW…` flag that fits the call's low half.
 const NEW_NAMESPACES: u32 = 0x7e02_0080;

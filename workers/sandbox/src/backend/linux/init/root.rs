@@ -82,11 +82,7 @@ pub(super) fn build(setup: &Setup, descriptors: Vec<OwnedFd>) -> Result<(), Faul
 
 /// An empty root, mounted where the host has a folder to spare.
 fn stage() -> Result<(OwnedFd, PathBuf), Fault> {
-    let stage = ["/tmp", "/var/tmp", "/mnt", "/run"]
-        .iter()
-        .map(Path::new)
-        .find(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
-        .ok_or_else(|| Fault { step: "find a folder to mount the new root on".to_owned(), errno: libc::ENOENT })?;
+    let stage = spare()?;
     at(
         Path::new("/"),
         stage.to_str().unwrap_or("/tmp").trim_start_matches('/'),
@@ -98,6 +94,15 @@ fn stage() -> Result<(OwnedFd, PathBuf), Fault> {
         .map_err(io::Error::from)
         .map_err(Fault::at("open the new root"))?;
     Ok((new, stage.to_owned()))
+}
+
+/// A folder that every host has and no tenant needs.
+fn spare() -> Result<&'static Path, Fault> {
+    ["/tmp", "/var/tmp", "/mnt", "/run"]
+        .iter()
+        .map(Path::new)
+        .find(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
+        .ok_or_else(|| Fault { step: "find a folder to mount the new root on".to_owned(), errno: libc::ENOENT })
 }
 
 /// Makes the new root this process's only one, and read-only.
@@ -117,10 +122,20 @@ fn enter(new: &OwnedFd) -> Result<(), Fault> {
 }
 
 fn folders(setup: &Setup, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Tree>, Fault> {
+    let spare = spare()?;
+    if setup.disk {
+        // A folder of a mount can be taken only where the mount is in a place; the new root will cover it.
+        let disk =
+            descriptors.next().ok_or_else(|| Fault::at("take over the disk")(io::ErrorKind::InvalidData.into()))?;
+        move_mount(&disk, "", CWD, spare, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(io::Error::from)
+            .map_err(Fault::at("attach the disk"))?;
+    }
     let mut trees = Vec::new();
     for bind in &setup.binds {
         let target = bind.target.trim_start_matches('/');
         match &bind.source {
+            Source::Part(name) => trees.push(Tree::open(&spare.join(name), target, NO_SUID | NO_DEVICES, false)?),
             Source::Path(path) => trees.push(Tree::open(path, target, NO_SUID | NO_DEVICES, false)?),
             Source::Descriptor => {
                 let mount = descriptors.next().ok_or_else(|| Fault {
@@ -140,6 +155,9 @@ fn supplies(setup: &Setup, descriptors: &mut impl Iterator<Item = OwnedFd>) -> R
         let target = bind.target.trim_start_matches('/');
         match &bind.source {
             Source::Path(path) => Tree::read_only(path, target),
+            Source::Part(_) => {
+                Err(Fault { step: format!("take {} from the tenant's disk", bind.target), errno: libc::EINVAL })
+            }
             Source::Descriptor => match descriptors.next() {
                 Some(mount) => Ok(Tree { mount, target: target.to_owned(), is_folder: true }),
                 None => Err(Fault { step: format!("take over the mount of {}", bind.target), errno: libc::EBADF }),
