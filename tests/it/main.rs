@@ -5,6 +5,9 @@
 mod client;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod control_lost;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod drop_in;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

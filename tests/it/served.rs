@@ -45,6 +45,10 @@ impl Served {
         Member { client, handle }
     }
 
+    pub(crate) fn token(&self, tenant: usize) -> &str {
+        &self.tokens[tenant]
+    }
+
     /// What lives below the worker, without the tenants' first processes and without the dead.
     pub(crate) fn living_commands(&self) -> Vec<u32> {
         let worker = self.service.child("__worker").id;
