@@ -12,6 +12,8 @@ use crate::telemetry::{self, Verbosity};
 #[cfg(feature = "mcp-http")]
 mod backend;
 #[cfg(feature = "mcp-http")]
+mod clean;
+#[cfg(feature = "mcp-http")]
 mod door;
 #[cfg(feature = "mcp-http")]
 mod exec;
@@ -85,6 +87,9 @@ enum Verb {
     /// Open a shell in a tenant's sandbox, on a terminal of its own.
     #[cfg(feature = "mcp-http")]
     Shell(shell::Shell),
+    /// End what runs of every tenant, and sweep what a killed service left.
+    #[cfg(feature = "mcp-http")]
+    Clean(Box<clean::Clean>),
     /// Run a worker on its own, for an edge that runs elsewhere on this machine.
     #[cfg(feature = "mcp-http")]
     Worker(worker::Worker),
@@ -121,6 +126,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Token(token) => token.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Worker(worker) => worker.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Exec(exec) => return exec.run().map_or_else(|failure| failure.report(), ExitCode::from),
         #[cfg(feature = "mcp-http")]

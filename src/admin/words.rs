@@ -30,6 +30,32 @@ pub enum Request {
         tenant: Tenant,
     },
     List,
+    /// All that is known of a tenant that has a sandbox.
+    Show {
+        tenant: Tenant,
+    },
+    /// Decide some of a tenant's own settings, and forget those that are named.
+    Set {
+        tenant: Tenant,
+        change: Box<TenantSettings>,
+        forgotten: Vec<String>,
+        overcommit: bool,
+    },
+    /// End a tenant's processes.
+    Stop {
+        tenant: Tenant,
+    },
+    /// Let nobody but the operator use a sandbox, or everybody again.
+    Disable {
+        tenant: Tenant,
+        disabled: bool,
+    },
+    /// Open a sandbox as a client does.
+    Attach {
+        tenant: Tenant,
+    },
+    /// End the processes of every tenant.
+    Clean,
     /// Start a command and hand its streams over.
     Run(Box<Run>),
 }
@@ -80,6 +106,16 @@ pub enum Answer {
         pile: Option<PathBuf>,
     },
     Tenants(Vec<Sandbox>),
+    Shown(Box<Shown>),
+    Done,
+    /// By this name clients hold it.
+    Attached {
+        session: String,
+    },
+    /// So many tenants had processes.
+    Cleaned {
+        ended: usize,
+    },
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
     /// it is fed.
     Running,
@@ -121,6 +157,36 @@ pub enum PileKept {
 pub struct Sandbox {
     pub tenant: Tenant,
     pub live: bool,
+    pub disabled: bool,
+    /// References that clients hold.
+    pub handles: usize,
+    /// Jobs that run now.
+    pub jobs: usize,
+}
+
+/// All that is known of a tenant that has a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    pub sandbox: Sandbox,
+    pub pile: PileKept,
+    pub pile_folder: Option<PathBuf>,
+    /// How the bound of its files is held: `hard`, `soft` or `none`.
+    pub disk_quota: String,
+    pub disk: Part,
+    pub inodes: Part,
+    /// Bytes of its pile.
+    pub pile_bytes: u64,
+    /// What was decided for it.
+    pub own: TenantSettings,
+    /// What was decided for all.
+    pub common: TenantSettings,
+}
+
+/// What is used of what may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub used: u64,
+    pub bound: Option<u64>,
 }
 
 /// Why it was not done.
@@ -129,6 +195,7 @@ pub enum Refusal {
     NoSuchTenant,
     NotEnforceable,
     NoIsolation,
+    Disabled,
     /// There is no worker now, and nothing was done.
     NoWorker,
     Failed,

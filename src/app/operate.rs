@@ -4,11 +4,12 @@ mod run;
 
 use std::os::fd::OwnedFd;
 
-use sandbox::Sandbox;
-use sandbox::backend::{BackendError, Pile, PileState, Provision};
+use kit::Tenant;
+use sandbox::backend::{BackendError, DiskQuota, Pile, PileState, Provision, Record, Share};
+use sandbox::{Sandbox, TenantStatus};
 
 use crate::admin::talk::Answering;
-use crate::admin::words::{self, Answer, PileKept, PileWish, Refusal, Request};
+use crate::admin::words::{self, Answer, Part, PileKept, PileWish, Refusal, Request, Shown};
 
 /// Answers one operator, to the end of the conversation.
 pub async fn converse(sandbox: &Sandbox, connection: OwnedFd) {
@@ -43,11 +44,74 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             Answer::Found { sandbox: found.sandbox, pile: found.pile }
         }
         Request::List => {
-            let row = |status: sandbox::TenantStatus| words::Sandbox { tenant: status.tenant, live: status.live };
-            Answer::Tenants(sandbox.list().await?.into_iter().map(row).collect())
+            let mut rows = Vec::new();
+            for status in sandbox.list().await? {
+                match sandbox.record(&status.tenant).await {
+                    Ok(record) => rows.push(row(status, &record)),
+                    // It went meanwhile.
+                    Err(BackendError::NotProvisioned(_)) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            Answer::Tenants(rows)
+        }
+        Request::Show { tenant } => Answer::Shown(Box::new(show(sandbox, &tenant).await?)),
+        Request::Set { tenant, change, forgotten, overcommit } => {
+            match sandbox.amend(&tenant, *change, forgotten, overcommit).await? {
+                Ok(_) => Answer::Shown(Box::new(show(sandbox, &tenant).await?)),
+                Err(fault) => Answer::refused(Refusal::Failed, fault.to_string()),
+            }
+        }
+        Request::Stop { tenant } => {
+            sandbox.stop(&tenant).await?;
+            Answer::Done
+        }
+        Request::Disable { tenant, disabled } => {
+            if disabled {
+                sandbox.disable(&tenant).await?
+            } else {
+                sandbox.enable(&tenant).await?
+            };
+            Answer::Done
+        }
+        Request::Attach { tenant } => Answer::Attached { session: sandbox.attach(&tenant).await? },
+        Request::Clean => {
+            let live: Vec<_> = sandbox.list().await?.into_iter().filter(|status| status.live).collect();
+            for status in &live {
+                sandbox.stop(&status.tenant).await?;
+            }
+            Answer::Cleaned { ended: live.len() }
         }
         Request::Run(_) => Answer::refused(Refusal::Failed, "a command has more than one answer"),
     })
+}
+
+async fn show(sandbox: &Sandbox, tenant: &Tenant) -> Result<Shown, BackendError> {
+    let record = sandbox.record(tenant).await?;
+    let usage = sandbox.usage(tenant).await?;
+    let found = sandbox.look(tenant).await?;
+    let part = |share: Share| Part { used: share.used, bound: share.bound };
+    let disk_quota = match record.disk_quota {
+        DiskQuota::Hard => "hard",
+        DiskQuota::Soft => "soft",
+        DiskQuota::None => "none",
+    };
+    Ok(Shown {
+        sandbox: row(sandbox.status(tenant), &record),
+        pile: kept(record.pile),
+        pile_folder: found.pile,
+        disk_quota: disk_quota.to_owned(),
+        disk: part(usage.disk),
+        inodes: part(usage.inodes),
+        pile_bytes: usage.pile,
+        own: record.settings,
+        common: sandbox.common().clone(),
+    })
+}
+
+fn row(status: TenantStatus, record: &Record) -> words::Sandbox {
+    let TenantStatus { tenant, live, handles, active_jobs: jobs } = status;
+    words::Sandbox { tenant, live, disabled: record.disabled, handles, jobs }
 }
 
 fn wish(pile: PileWish) -> Pile {
@@ -73,8 +137,8 @@ fn refusal(fault: &BackendError) -> Answer {
         BackendError::NotEnforceable(_) => Refusal::NotEnforceable,
         BackendError::NoIsolation(_) => Refusal::NoIsolation,
         BackendError::ShuttingDown => Refusal::NoWorker,
+        BackendError::Disabled(_) => Refusal::Disabled,
         BackendError::Held { .. }
-        | BackendError::Disabled(_)
         | BackendError::NoRoom { .. }
         | BackendError::SelfTest(_)
         | BackendError::NoDirectory(_)

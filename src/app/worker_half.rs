@@ -30,6 +30,9 @@ pub fn worker_main() -> ExitCode {
 /// What tells a supervisor not to start this worker again before a person has looked.
 pub(super) const CONTROL_LOST: u8 = 11;
 
+/// What tells it that another start would change nothing.
+const MISCONFIGURED: u8 = 10;
+
 async fn live(inherited: Inherited) -> ExitCode {
     let (sender, mut receiver) = match handoff::open(inherited.control) {
         Ok(ends) => ends,
@@ -66,6 +69,10 @@ async fn serve(
             Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
         },
         Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(format!("this host cannot isolate: {why}"))),
+        Err(OpenError::Settings(fault)) => {
+            let _ = say.send(FromWorker::Fault(super::chain(&fault))).await;
+            return ExitCode::from(MISCONFIGURED);
+        }
         Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
     };
     let (sandbox, tenants) = match opened {

@@ -41,6 +41,11 @@ impl Door {
         Ok(Conversation(self.begin(request).await?))
     }
 
+    /// Whether a service has the sandboxes.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
     async fn begin(&self, request: &Request) -> Result<Asking, Failure> {
         let begun = match self {
             Self::Running(state) => Asking::begin(&state.operator_socket(), request).await,
@@ -122,6 +127,9 @@ fn refused(why: Refusal, message: &str) -> Failure {
             "--no-pile makes the tenant without one; --pile-unenforced makes one that the tenant can also overwrite",
         ),
         Refusal::NoIsolation => no_isolation(message),
+        Refusal::Disabled => {
+            Failure::message(Code::NotAllowed, message).hint("`playground user enable NAME` takes that back")
+        }
         Refusal::NoWorker => Failure::message(Code::Unreachable, message),
         Refusal::Failed => Failure::message(Code::Failed, message),
     }

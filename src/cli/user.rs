@@ -1,8 +1,14 @@
 //! `playground user`: tenants, made and removed by the operator alone.
 
+mod attach;
 mod create;
 mod destroy;
 mod list;
+mod original;
+mod rest;
+mod set;
+mod settings;
+mod show;
 
 use clap::{Args, Subcommand};
 
@@ -21,7 +27,17 @@ pub(super) struct User {
 enum Verb {
     Create(Box<create::Create>),
     List(list::List),
+    Show(show::Show),
+    Set(Box<set::Set>),
+    Attach(attach::Attach),
+    Stop(rest::Stop),
+    Disable(rest::Disable),
+    Enable(rest::Enable),
     Destroy(destroy::Destroy),
+    #[command(hide = true)]
+    JailName(original::JailName),
+    #[command(hide = true)]
+    Token(original::Tokens),
 }
 
 impl User {
@@ -30,6 +46,14 @@ impl User {
             match self.verb {
                 Verb::Create(create) => create.run().await,
                 Verb::List(list) => list.run().await,
+                Verb::Show(show) => show.run().await,
+                Verb::Set(set) => set.run().await,
+                Verb::Attach(attach) => attach.run().await,
+                Verb::Stop(stop) => stop.run().await,
+                Verb::Disable(disable) => disable.run().await,
+                Verb::Enable(enable) => enable.run().await,
+                Verb::JailName(jail_name) => jail_name.run(),
+                Verb::Token(tokens) => tokens.run().await,
                 Verb::Destroy(destroy) => destroy.run().await,
             }
         })

@@ -3,3 +3,4 @@
 mod exec;
 mod setting;
 mod shell;
+mod tenant;

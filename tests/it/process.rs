@@ -110,8 +110,13 @@ impl Service {
     /// Waits for the ready line and yields the address in it.
     pub(crate) fn ready(&mut self) -> SocketAddr {
         let line = self.line_with("ready http://");
-        let rest = line.split("http://").nth(1).expect("an address");
-        rest.split_whitespace().next().expect("an address").parse().expect("an address")
+        address_in(&line)
+    }
+
+    /// The address of a service that was ready before.
+    pub(crate) fn line_address(&self) -> SocketAddr {
+        let line = self.log.iter().find(|line| line.contains("ready http://")).expect("it was ready");
+        address_in(line)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -160,6 +165,11 @@ impl Service {
         }
         self.log.join("\n")
     }
+}
+
+fn address_in(line: &str) -> SocketAddr {
+    let rest = line.split("http://").nth(1).expect("an address");
+    rest.split_whitespace().next().expect("an address").parse().expect("an address")
 }
 
 impl Drop for Service {

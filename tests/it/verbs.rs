@@ -27,6 +27,13 @@ fn the_help_of_every_verb_has_an_example() {
         "token list",
         "token revoke",
         "exec",
+        "clean",
+        "user show",
+        "user set",
+        "user attach",
+        "user stop",
+        "user disable",
+        "user enable",
         "shell",
     ] {
         let output = run(playground(verb.split(' ').chain(["--help"])));

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kit::Tenant;
+use sandbox::settings::TenantSettings;
 
+use super::settings::SettingFlags;
 use crate::admin::words::{Answer, PileKept, PileWish, Request};
 use crate::cli::backend::Backend;
 use crate::cli::door::Door;
@@ -25,6 +27,9 @@ pub(super) struct Create {
 
     #[command(flatten)]
     pile: PileFlags,
+
+    #[command(flatten)]
+    settings: SettingFlags,
 
     /// Write the token to this new file, readable by you alone, and print the path instead.
     #[arg(long, value_name = "FILE")]
@@ -57,6 +62,8 @@ struct PileFlags {
 impl Create {
     pub(super) async fn run(self) -> Result<(), Failure> {
         self.backend.needed()?;
+        let settings = self.settings.decided()?;
+        let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
         let door = Door::open(&state).await?;
@@ -64,8 +71,8 @@ impl Create {
             .ask(Request::Create {
                 tenant: self.name.clone(),
                 pile: self.pile.wish(),
-                settings: Box::default(),
-                overcommit: false,
+                settings: Box::new(settings),
+                overcommit: self.settings.overcommit,
             })
             .await;
         let closed = door.close().await;
@@ -73,6 +80,9 @@ impl Create {
         closed?;
         if let Answer::Created { new, pile } = made {
             say::talk(&made_line(&self.name, new, pile));
+            if decided && !new {
+                say::talk(&format!("its settings stay as they are; `playground user set {}` changes them", self.name));
+            }
         }
         let wanted = NewCredential {
             tenant: self.name,
@@ -109,4 +119,5 @@ impl PileFlags {
 const EXAMPLE: &str = "\
 Example:
   playground user create alice --out alice.token
-  playground user create bob --no-pile > bob.token";
+  playground user create bob --no-pile > bob.token
+  playground user create carol --memory 4GiB --disk 20GiB --egress example.org:443";

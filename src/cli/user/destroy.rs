@@ -27,6 +27,10 @@ pub(super) struct Destroy {
     #[arg(long)]
     yes: bool,
 
+    /// Only print what would go.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+
     /// Remove the pile too.
     #[arg(long)]
     delete_pile: bool,
@@ -58,6 +62,13 @@ impl Destroy {
         if !there.sandbox && tokens == 0 && !(self.delete_pile && there.pile.is_some()) {
             return Err(self.missing(&there));
         }
+        if self.dry_run {
+            say::data(&there.goes(self.delete_pile).join("\n"));
+            if let Some(pile) = there.pile.filter(|_| !self.delete_pile) {
+                say::talk(&format!("the pile {} stays", pile.display()));
+            }
+            return Ok(());
+        }
         self.confirm(&there)?;
         // First, so that nothing new is started in the sandbox that goes.
         let revoked = store::remove_tenant(ledger, &self.name).await?;
@@ -70,7 +81,7 @@ impl Destroy {
         say::talk(&format!(
             "removed {}: {}",
             self.name,
-            There { tokens: revoked, ..there.clone() }.goes(self.delete_pile)
+            There { tokens: revoked, ..there.clone() }.goes(self.delete_pile).join(", ")
         ));
         if let Some(pile) = there.pile.filter(|_| !self.delete_pile) {
             say::talk(&format!("kept the pile {}; remove it with: {}", pile.display(), self.with_pile()));
@@ -101,7 +112,7 @@ impl Destroy {
         if self.yes {
             return Ok(());
         }
-        let goes = there.goes(self.delete_pile);
+        let goes = there.goes(self.delete_pile).join(", ");
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(Failure::message(Code::Interrupted, format!("{} was not removed", self.name))
                 .hint(format!("add --yes where nobody can be asked; it removes {goes}")));
@@ -135,8 +146,8 @@ impl There {
         Ok(Self { sandbox, pile, tokens })
     }
 
-    /// What is removed, as a list of words.
-    fn goes(&self, delete_pile: bool) -> String {
+    /// What is removed, in words.
+    fn goes(&self, delete_pile: bool) -> Vec<String> {
         let tokens = format!("{} token{}", self.tokens, if self.tokens == 1 { "" } else { "s" });
         let mut goes = Vec::new();
         if self.sandbox {
@@ -148,11 +159,12 @@ impl There {
         if delete_pile && self.pile.is_some() {
             goes.push("its pile, for good".to_owned());
         }
-        goes.join(", ")
+        goes
     }
 }
 
 const EXAMPLE: &str = "\
 Example:
+  playground user destroy alice --dry-run
   playground user destroy alice --yes
   playground user destroy alice --delete-pile     # the pile as well, also later, when the rest is gone";

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
 use provider::Provider;
-use settings::{Clocks, Settings, SettingsError};
+use settings::{Clocks, Settings, SettingsError, TenantSettings};
 use tools::{Audience, Tools};
 
 pub use jobs::output::Room;
@@ -65,6 +65,7 @@ impl Config {
 pub struct Sandbox {
     provider: Provider,
     jobs: JobLimits,
+    common: Arc<TenantSettings>,
 }
 
 /// One tenant, as an operator's list shows it.
@@ -108,9 +109,10 @@ impl Sandbox {
     /// # Errors
     /// When tenants cannot be isolated here, or the worker's folder cannot be used.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let common = Arc::new(config.backend.common.clone());
         let provider = Provider::new(choose(config.backend).await?, config.jobs.clone(), config.clocks);
         provider.watch_idle();
-        Ok(Self { provider, jobs: config.jobs })
+        Ok(Self { provider, jobs: config.jobs, common })
     }
 
     /// Makes a tenant's sandbox, or completes one that is half made. Idempotent.
@@ -142,12 +144,14 @@ impl Sandbox {
     /// # Errors
     /// When the worker's folder cannot be read.
     pub async fn list(&self) -> Result<Vec<TenantStatus>, BackendError> {
-        let backend = self.provider.backend();
-        let status = |tenant| {
-            let (handles, active_jobs) = self.provider.usage(&tenant);
-            TenantStatus { live: backend.is_live(&tenant), tenant, handles, active_jobs }
-        };
-        Ok(backend.tenants().await?.into_iter().map(status).collect())
+        Ok(self.provider.backend().tenants().await?.iter().map(|tenant| self.status(tenant)).collect())
+    }
+
+    /// One tenant, as the list shows it.
+    #[must_use]
+    pub fn status(&self, tenant: &Tenant) -> TenantStatus {
+        let (handles, active_jobs) = self.provider.usage(tenant);
+        TenantStatus { tenant: tenant.clone(), live: self.provider.backend().is_live(tenant), handles, active_jobs }
     }
 
     /// What the backend can prove on this host.
@@ -315,7 +319,7 @@ mod tests {
     async fn serving_ends_when_control_is_lost() {
         let (fake, tenant) = (Fake::new(), Tenant::parse("a").unwrap());
         let provider = Provider::new(Arc::clone(&fake) as _, JobLimits::default(), Clocks::default());
-        let sandbox = Sandbox { provider: provider.clone(), jobs: JobLimits::default() };
+        let sandbox = Sandbox { provider: provider.clone(), jobs: JobLimits::default(), common: Arc::default() };
         fake.expect_open(&tenant);
         let session = provider.open(&tenant).await.unwrap().session;
         let script = fake.expect_start(&tenant, "it");

@@ -3,7 +3,7 @@
 use kit::Tenant;
 
 use crate::Sandbox;
-use crate::backend::{BackendError, Command, CommandSpec, Direct, Provision, Provisioned, Record, Streams};
+use crate::backend::{BackendError, Command, CommandSpec, Direct, Provision, Provisioned, Record, Streams, Usage};
 use crate::settings::{NoSuchSetting, TenantSettings};
 
 impl Sandbox {
@@ -21,6 +21,28 @@ impl Sandbox {
     /// When it has no sandbox, or the record cannot be read.
     pub async fn record(&self, tenant: &Tenant) -> Result<Record, BackendError> {
         self.provider.backend().record(tenant).await
+    }
+
+    /// What was decided for every tenant.
+    #[must_use]
+    pub fn common(&self) -> &TenantSettings {
+        &self.common
+    }
+
+    /// What a tenant's files take up.
+    ///
+    /// # Errors
+    /// When it has no sandbox, or its files cannot be counted.
+    pub async fn usage(&self, tenant: &Tenant) -> Result<Usage, BackendError> {
+        self.provider.backend().usage(tenant).await
+    }
+
+    /// Opens a tenant's sandbox as a client does; by the result clients hold it.
+    ///
+    /// # Errors
+    /// When it has no sandbox, is disabled, or cannot be started.
+    pub async fn attach(&self, tenant: &Tenant) -> Result<String, BackendError> {
+        self.provider.attach(tenant).await
     }
 
     /// Changes some of a tenant's own settings; they hold from its sandbox's next start.

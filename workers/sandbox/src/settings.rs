@@ -131,12 +131,36 @@ pub enum SettingsError {
         #[source]
         source: io::Error,
     },
-    #[error("{path}: {source}")]
-    Malformed {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
+    /// With the place, and the key that stands before it.
+    #[error("{path}:{line}:{column}: {key}{what}", key = key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
+    Malformed { path: PathBuf, line: usize, column: usize, key: Option<String>, what: String },
+}
+
+impl SettingsError {
+    fn malformed(path: PathBuf, text: &[u8], fault: &serde_json::Error) -> Self {
+        let (line, column) = (fault.line(), fault.column());
+        let what = fault.to_string();
+        let place = format!(" at line {line} column {column}");
+        let what = what.strip_suffix(&place).unwrap_or(&what).to_owned();
+        // Of an unknown key the parser says which it is.
+        let key = if what.contains("unknown field") { None } else { key_before(text, line, column) };
+        Self::Malformed { path, line, column, key, what }
+    }
+}
+
+/// The last key of a JSON text before a place in it.
+fn key_before(text: &[u8], line: usize, column: usize) -> Option<String> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let above: usize = lines.take(line.saturating_sub(1)).map(<[u8]>::len).sum();
+    let mut before = String::from_utf8_lossy(text.get(..above.saturating_add(column).min(text.len()))?).into_owned();
+    loop {
+        let colon = before.rfind(':')?;
+        before.truncate(colon);
+        // A colon within a string has no quote before it.
+        if let Some(key) = before.trim_end().strip_suffix('"') {
+            return key.rsplit('"').next().map(str::to_owned);
+        }
+    }
 }
 
 impl Settings {
@@ -151,7 +175,7 @@ impl Settings {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(SettingsError::Io { path, source }),
         };
-        serde_json::from_slice(&text).map_err(|source| SettingsError::Malformed { path, source })
+        serde_json::from_slice(&text).map_err(|fault| SettingsError::malformed(path, &text, &fault))
     }
 
     /// The clocks that these settings lead to.
@@ -314,7 +338,20 @@ mod tests {
     #[test]
     fn a_key_that_is_not_known_is_refused_by_name_and_place() {
         let fault = read("{\n  \"tenants\": {\"memroy\": 1}\n}").unwrap_err();
-        assert!(fault.contains("memroy") && fault.contains("line 2"), "{fault}");
+        assert!(fault.contains("memroy") && fault.contains("settings.json:2:"), "{fault}");
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_refused_by_the_name_and_place_of_its_key() {
+        for (text, key, place) in [
+            ("{\"tenants\": {\n\"memory\" : \"lots\"}}", "`memory`", ":2:"),
+            ("{\"tenants\":{\"egress\":[\"a.example:1\", \"b.example:x\"]}}", "`egress`", ":1:"),
+            ("{\"jobs\":{},\n\n\"sessions\":{\"idle_stop_s\":-1}}", "`idle_stop_s`", ":3:"),
+            ("{\"tenants\": [", "`tenants`", ":1:"),
+        ] {
+            let fault = read(text).unwrap_err();
+            assert!(fault.contains(key) && fault.contains(place), "{fault}");
+        }
     }
 
     #[test]

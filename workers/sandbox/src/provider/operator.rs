@@ -2,7 +2,7 @@
 
 use kit::Tenant;
 
-use super::Provider;
+use super::{Fault, Provider};
 use crate::backend::{BackendError, Change, Command, CommandSpec, Direct, Provision, Provisioned, Record, Streams};
 use crate::settings::{NoSuchSetting, TenantSettings};
 
@@ -53,6 +53,17 @@ impl Provider {
             }
         };
         self.in_turn(tenant, work).await
+    }
+
+    /// Opens a sandbox as a client does, which takes a reference of its own.
+    pub(crate) async fn attach(&self, tenant: &Tenant) -> Result<String, BackendError> {
+        match self.open(tenant).await {
+            Ok(guest) => Ok(guest.session),
+            Err(Fault::Backend(fault)) => Err(fault),
+            Err(fault) => {
+                Err(BackendError::Step { step: "open a sandbox".to_owned(), source: std::io::Error::other(fault) })
+            }
+        }
     }
 
     /// Starts a command that is nobody's job: the operator's own, beside what the tenant is allowed.

@@ -1,0 +1,113 @@
+//! Verbs of the original that have another name here, or no meaning any more.
+
+use clap::{Args, Subcommand};
+use kit::Tenant;
+
+use crate::cli::backend::Backend;
+use crate::cli::failure::{Code, Failure};
+use crate::cli::place::Place;
+use crate::cli::say;
+use crate::cli::store::{self, Store};
+use crate::identity::Catalogue;
+use crate::identity::store::NewCredential;
+
+/// What the original called a tenant's jail.
+#[derive(Debug, Args)]
+#[command(after_help = JAIL_NAME)]
+pub(super) struct JailName {
+    #[arg(value_parser = Tenant::parse)]
+    name: Tenant,
+
+    #[arg(long)]
+    parent_jail_name: Option<String>,
+
+    #[command(flatten)]
+    backend: Backend,
+}
+
+/// Show or replace a tenant's tokens, as the original did.
+#[derive(Debug, Args)]
+#[command(after_help = TOKEN)]
+pub(super) struct Tokens {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Print the tokens of a store that keeps them in clear.
+    #[command(after_help = TOKEN)]
+    Show(Of),
+    /// Revoke every token of a tenant and mint one; it is printed once, alone on stdout.
+    #[command(after_help = TOKEN)]
+    Reset(Of),
+}
+
+#[derive(Debug, Args)]
+struct Of {
+    #[arg(value_parser = Tenant::parse)]
+    name: Tenant,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+
+    #[command(flatten)]
+    backend: Backend,
+}
+
+impl JailName {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        self.backend.needed()?;
+        Err(Failure::message(
+            Code::Configuration,
+            format!("{} has no jail: the linux backend has namespaces without a name", self.name),
+        ))
+    }
+}
+
+impl Tokens {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        match self.verb {
+            Verb::Show(of) => of.show().await,
+            Verb::Reset(of) => of.reset().await,
+        }
+    }
+}
+
+impl Of {
+    async fn show(self) -> Result<(), Failure> {
+        let ledger = self.store.ledger_of(&self.place)?;
+        let tenant = self.name.clone();
+        let Some(tokens) = store::on_ledger(&ledger, move |ledger| ledger.tokens_in_clear(&tenant)).await? else {
+            return Err(Failure::message(Code::Failed, "tokens are kept as hashes, so nobody can show them again")
+                .hint(format!("mint another one with: playground token mint {}", self.name)));
+        };
+        if tokens.is_empty() {
+            say::talk(&format!("{} has no token", self.name));
+        }
+        for token in tokens {
+            say::data(token.expose());
+        }
+        Ok(())
+    }
+
+    async fn reset(self) -> Result<(), Failure> {
+        let ledger = self.store.ledger_of(&self.place)?;
+        let revoked = store::remove_tenant(&ledger, &self.name).await?;
+        say::talk(&format!("revoked {revoked} token{} of {}", if revoked == 1 { "" } else { "s" }, self.name));
+        let backend = self.backend.name().to_owned();
+        let wanted = NewCredential { tenant: self.name, catalogue: Catalogue::Sandbox, backend, name: None };
+        store::mint(&ledger, wanted, None).await
+    }
+}
+
+const JAIL_NAME: &str = "\
+Example:
+  playground user jail-name alice";
+
+const TOKEN: &str = "\
+Example:
+  playground user token reset alice";

@@ -1,0 +1,93 @@
+//! `playground user stop`, `disable` and `enable`: when a tenant's sandbox may run.
+
+use clap::Args;
+use kit::Tenant;
+
+use crate::admin::words::Request;
+use crate::cli::door::Door;
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::say;
+
+/// End a tenant's jobs and processes, with proof. Files and tokens stay, and its next use starts the sandbox again.
+#[derive(Debug, Args)]
+#[command(after_help = STOP)]
+pub(super) struct Stop {
+    #[command(flatten)]
+    tenant: Named,
+}
+
+/// End a tenant's processes and refuse it every use until it is enabled. Files and tokens stay; `exec`, `shell` and
+/// `user export` still work for you.
+#[derive(Debug, Args)]
+#[command(after_help = DISABLE)]
+pub(super) struct Disable {
+    #[command(flatten)]
+    tenant: Named,
+}
+
+/// Let a tenant that was disabled use its sandbox again.
+#[derive(Debug, Args)]
+#[command(after_help = ENABLE)]
+pub(super) struct Enable {
+    #[command(flatten)]
+    tenant: Named,
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    #[arg(value_parser = Tenant::parse)]
+    name: Tenant,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Stop {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let tenant = self.tenant.name.clone();
+        self.tenant.ask(Request::Stop { tenant: tenant.clone() }).await?;
+        say::talk(&format!("ended the processes of {tenant}"));
+        Ok(())
+    }
+}
+
+impl Disable {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let tenant = self.tenant.name.clone();
+        self.tenant.ask(Request::Disable { tenant: tenant.clone(), disabled: true }).await?;
+        say::talk(&format!("disabled {tenant} and ended its processes"));
+        Ok(())
+    }
+}
+
+impl Enable {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let tenant = self.tenant.name.clone();
+        self.tenant.ask(Request::Disable { tenant: tenant.clone(), disabled: false }).await?;
+        say::talk(&format!("enabled {tenant}"));
+        Ok(())
+    }
+}
+
+impl Named {
+    async fn ask(&self, request: Request) -> Result<(), Failure> {
+        let door = Door::open(&self.place.open()?).await?;
+        let done = door.ask(request).await;
+        let closed = door.close().await;
+        done?;
+        closed
+    }
+}
+
+const STOP: &str = "\
+Example:
+  playground user stop alice";
+
+const DISABLE: &str = "\
+Example:
+  playground user disable alice";
+
+const ENABLE: &str = "\
+Example:
+  playground user enable alice";

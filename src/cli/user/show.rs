@@ -1,0 +1,154 @@
+//! `playground user show`: what is remembered of a tenant, and what is in force.
+
+use clap::Args;
+use kit::Tenant;
+use sandbox::settings::{Limits, Size, TenantSettings};
+use serde_json::{Value, json};
+
+use crate::admin::words::{Answer, Part, PileKept, Request, Shown};
+use crate::cli::door::{Door, otherwise};
+use crate::cli::failure::Failure;
+use crate::cli::place::Place;
+use crate::cli::say;
+use crate::cli::store::{self, Store};
+
+/// Show a tenant: its state, what it uses, and its settings with where each comes from; a name, a tab and a value a
+/// line.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Show {
+    #[arg(value_parser = Tenant::parse)]
+    name: Tenant,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+}
+
+impl Show {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let state = self.place.open()?;
+        let door = Door::open(&state).await?;
+        let answer = door.ask(Request::Show { tenant: self.name.clone() }).await;
+        let closed = door.close().await;
+        let Answer::Shown(shown) = answer? else { return Err(otherwise()) };
+        closed?;
+        let listed = store::listed(&self.store.ledger(&state)).await?;
+        let tokens = listed.iter().filter(|credential| credential.tenant == self.name).count();
+        if self.json {
+            say::data(&object(&shown, tokens).to_string())
+        } else {
+            say::data(&lines(&shown, tokens))
+        }
+        Ok(())
+    }
+}
+
+/// `live`, `down` or `disabled`.
+pub(super) fn state(sandbox: &crate::admin::words::Sandbox) -> &'static str {
+    match (sandbox.disabled, sandbox.live) {
+        (true, _) => "disabled",
+        (false, true) => "live",
+        (false, false) => "down",
+    }
+}
+
+fn object(shown: &Shown, tokens: usize) -> Value {
+    let part = |part: Part| json!({ "used": part.used, "bound": part.bound });
+    let settings: serde_json::Map<String, Value> = settings(shown)
+        .into_iter()
+        .map(|(name, value, origin)| (name.to_owned(), json!({ "value": value, "origin": origin })))
+        .collect();
+    json!({
+        "v": 1, "tenant": shown.sandbox.tenant, "state": state(&shown.sandbox), "live": shown.sandbox.live,
+        "disabled": shown.sandbox.disabled, "handles": shown.sandbox.handles, "jobs": shown.sandbox.jobs,
+        "tokens": tokens, "pile": pile(shown.pile), "pile_folder": shown.pile_folder, "pile_bytes": shown.pile_bytes,
+        "disk_quota": shown.disk_quota, "disk": part(shown.disk), "inodes": part(shown.inodes), "settings": settings,
+    })
+}
+
+fn lines(shown: &Shown, tokens: usize) -> String {
+    let of = |part: Part, show: fn(u64) -> String| match part.bound {
+        Some(bound) => format!("{} of {}", show(part.used), show(bound)),
+        None => show(part.used),
+    };
+    let mut lines = vec![
+        format!("tenant\t{}", shown.sandbox.tenant),
+        format!("state\t{}", state(&shown.sandbox)),
+        format!("handles\t{}", shown.sandbox.handles),
+        format!("jobs\t{}", shown.sandbox.jobs),
+        format!("tokens\t{tokens}"),
+        format!("pile\t{}\t{}", pile(shown.pile), size(shown.pile_bytes)),
+        format!("disk\t{}\t{}", of(shown.disk, size), shown.disk_quota),
+        format!("inodes\t{}", of(shown.inodes, |count| count.to_string())),
+    ];
+    if let Some(folder) = &shown.pile_folder {
+        lines.insert(6, format!("pile_folder\t{}", folder.display()));
+    }
+    lines.extend(settings(shown).into_iter().map(|(name, value, origin)| {
+        let sized = matches!(name, "memory" | "file_size" | "disk");
+        let value = match (&value, value.as_u64()) {
+            (_, Some(bytes)) if sized => size(bytes),
+            (Value::String(text), _) => text.clone(),
+            (Value::Array(places), _) => places.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            (Value::Null, _) => "-".to_owned(),
+            (other, _) => other.to_string(),
+        };
+        format!("setting {name}\t{value}\t{origin}")
+    }));
+    lines.join("\n")
+}
+
+/// Each setting as it is in force, and where it comes from.
+fn settings(shown: &Shown) -> Vec<(&'static str, Value, &'static str)> {
+    let (own, common, built_in) = (shown.own.fields(), shown.common.fields(), built_in().fields());
+    let row = |name: &'static str| {
+        let found = [(&own, "own"), (&common, "common"), (&built_in, "built-in")];
+        let found = found.into_iter().find_map(|(fields, origin)| Some((fields.get(name)?.clone(), origin)));
+        let (value, origin) = found.unwrap_or((Value::Null, "built-in"));
+        (name, value, origin)
+    };
+    TenantSettings::NAMES.into_iter().map(row).collect()
+}
+
+/// What holds where nobody has decided.
+fn built_in() -> TenantSettings {
+    let Limits { memory, processes, cpu_percent, open_files, file_size, disk, inodes } = Limits::default();
+    let profile = TenantSettings::default().over(&TenantSettings::default());
+    TenantSettings {
+        memory: Some(Size::new(memory)),
+        processes: Some(processes),
+        cpu_percent,
+        open_files: Some(open_files),
+        file_size: Some(Size::new(file_size)),
+        disk: disk.map(Size::new),
+        inodes: Some(inodes),
+        egress: Some(profile.egress),
+        system: profile.system,
+        faculties: profile.faculties,
+        shared_pile: Some(profile.shared_pile),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    Size::new(bytes).to_string()
+}
+
+fn pile(kept: PileKept) -> &'static str {
+    match kept {
+        PileKept::Enforced => "append-only",
+        PileKept::Unenforced => "not-enforced",
+        PileKept::None => "none",
+    }
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground user show alice
+  playground user show alice --json | jq .settings.memory";
