@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+pub(crate) use self::egress::shortened;
 pub use self::egress::{Destination, Egress, Hosts, InvalidEgress};
 pub use self::host::{Host, HostName, InvalidHost};
 pub use self::size::{InvalidSize, Size};

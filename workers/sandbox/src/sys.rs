@@ -7,7 +7,7 @@
 pub(crate) mod child;
 #[cfg(target_os = "linux")]
 pub(crate) mod disk;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "egress"))]
 pub(crate) mod interfaces;
 #[cfg(target_os = "linux")]
 pub(crate) mod kernel;

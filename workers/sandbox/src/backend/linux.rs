@@ -47,7 +47,7 @@ use kit::{Tenant, tasks::Tasks};
 
 use self::cgroup::Cgroups;
 use self::disk::Nodes;
-use self::egress::{Names, Outside};
+use self::egress::Outside;
 use self::environment::environment;
 use self::launch::Program;
 use self::layout::{Layout, step};
@@ -122,13 +122,13 @@ impl LinuxBackend {
     ///
     /// # Errors
     /// As [`LinuxBackend::open`].
-    #[cfg(feature = "test-door")]
+    #[cfg(all(feature = "egress", feature = "test-door"))]
     pub fn open_for_test_with_names(
         config: Config,
         names: HashMap<String, Vec<std::net::IpAddr>>,
     ) -> Result<Self, BackendError> {
         let mut inner = Inner::open(config)?;
-        inner.outside = Arc::new(Outside::new(Names::Told(names), egress::Limits::default()));
+        inner.outside = Arc::new(Outside::told(names));
         Ok(Self(Arc::new(inner)))
     }
 }
@@ -149,7 +149,7 @@ impl Inner {
             program,
             ids,
             assurances,
-            outside: Arc::new(Outside::new(Names::System, egress::Limits::default())),
+            outside: Arc::default(),
             slots: Mutex::default(),
             tasks: Tasks::new(),
             closing: AtomicBool::new(false),

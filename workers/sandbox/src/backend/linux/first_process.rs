@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use kit::Tenant;
 
 use super::cgroup::TenantCgroup;
 use super::disk::{Disk, HOME_PART, WORKSPACE_PART};
+use super::egress::Gate;
 use super::launch::{Given, Launched, Users, launch};
 use super::layout::{Files, Home, Meta, Pile, Stage, step};
 use super::live::Kept;
@@ -22,6 +24,7 @@ pub(super) struct Running {
     pub(super) kept: Kept,
     /// What it was started with.
     pub(super) egress: Egress,
+    pub(super) proxy: Option<Arc<Gate>>,
 }
 
 impl Inner {
@@ -39,6 +42,8 @@ impl Inner {
         };
         let profile = meta.settings.over(&self.config.common);
         supplies::check(&profile, self.ids)?;
+        let proxy = Gate::of(tenant.clone(), &profile.egress, Arc::clone(&self.outside))
+            .map_err(step(format!("open the way out of {tenant}")))?;
         let disk = self.mount(&home, &meta, users).map_err(step(format!("mount the disk of {tenant}")))?;
         let whole;
         let mut given = Vec::new();
@@ -67,7 +72,7 @@ impl Inner {
             .make(tenant, &profile.limits, self.config.kill_deadline, owner)
             .map_err(step(format!("make the cgroups of {tenant}")))?;
         match launch(&self.program, users, Some(&cgroup), setup, given, whole) {
-            Ok(launched) => Ok(Running { launched, cgroup, kept: Kept { disk, hold }, egress: profile.egress }),
+            Ok(launched) => Ok(Running { launched, cgroup, kept: Kept { disk, hold }, egress: profile.egress, proxy }),
             Err(fault) => {
                 let _ = cgroup.remove(self.config.kill_deadline);
                 Err(fault)

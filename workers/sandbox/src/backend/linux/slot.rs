@@ -9,7 +9,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Inner;
-use super::egress::Gate;
 use super::first_process::Running;
 use super::layout::{Stage, step};
 use super::live::Live;
@@ -149,13 +148,12 @@ impl Inner {
         let (this, name) = (Arc::clone(self), tenant.clone());
         let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, stage)).await;
         let begun = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
-        let Running { mut launched, cgroup, kept, egress } = begun;
+        let Running { mut launched, cgroup, kept, egress, proxy } = begun;
         let deadline = self.config.kill_deadline;
         let listeners = std::mem::take(&mut launched.listeners);
-        let gate = Gate::of(tenant.clone(), &egress, Arc::clone(&self.outside));
         let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(kept), deadline, egress)
             .map_err(step("start a sandbox"))?;
-        self.tasks.start(Arc::clone(&live).run(gate.map(|gate| gate.serve(listeners))));
+        self.tasks.start(Arc::clone(&live).run(proxy.map(|proxy| proxy.serve(listeners))));
         slot.set(Some(Arc::clone(&live)));
         // A shutdown that began meanwhile did not see this tenant.
         if self.closing.load(Ordering::Acquire) {

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::Limits;
+use super::limits::Limits;
 use super::policy::{Asked, Policy, Refusal};
 use crate::sys::interfaces;
 
@@ -23,7 +23,7 @@ pub(in crate::backend::linux) struct Outside {
 }
 
 /// Who knows what a name leads to.
-pub(in crate::backend::linux) enum Names {
+pub(super) enum Names {
     /// The host's resolver, with its `hosts` file.
     System,
     /// What a test says.
@@ -51,8 +51,19 @@ pub(super) enum Unreached {
     Blind(#[source] io::Error),
 }
 
+impl Default for Outside {
+    fn default() -> Self {
+        Self::new(Names::System, Limits::default())
+    }
+}
+
 impl Outside {
-    pub(in crate::backend::linux) fn new(names: Names, limits: Limits) -> Self {
+    #[cfg(feature = "test-door")]
+    pub(in crate::backend::linux) fn told(names: std::collections::HashMap<String, Vec<IpAddr>>) -> Self {
+        Self::new(Names::Told(names), Limits::default())
+    }
+
+    pub(super) fn new(names: Names, limits: Limits) -> Self {
         Self {
             connections: Arc::new(Semaphore::new(limits.of_all)),
             limits,

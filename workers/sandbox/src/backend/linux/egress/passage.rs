@@ -5,8 +5,8 @@ use std::pin::pin;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, copy, split};
 
-use super::Limits;
 use super::idle::Meter;
+use super::limits::Limits;
 
 /// Joins two streams that `meter` watches. Each way ends by itself, as a program may say all it has to say and go on
 /// listening; but one that has gone altogether looks the same, so from then on less patience is had with the other way.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::address::Special;
-use crate::settings::{Destination, Egress, Host, Hosts, InvalidHost};
+use crate::settings::{Destination, Egress, Host, Hosts, InvalidHost, shortened};
 
 /// What one tenant may reach.
 #[derive(Clone, Debug)]
@@ -154,18 +154,8 @@ fn covers(destination: &Destination, asked: &Asked) -> bool {
     host && destination.port.is_none_or(|port| port == asked.port)
 }
 
-/// A list in words, cut where it would fill a page.
-pub(super) fn shortened(list: &[Destination]) -> String {
-    let named: Vec<_> = list.iter().take(MOST_NAMED).map(ToString::to_string).collect();
-    let more = list.len().saturating_sub(MOST_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
-}
-
 /// Mail from server to server: what a machine on the public network is first abused for, and most hosters block.
 const SMTP: u16 = 25;
-
-const MOST_NAMED: usize = 20;
 
 #[cfg(test)]
 mod tests;

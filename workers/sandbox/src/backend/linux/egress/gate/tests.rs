@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::super::dial::{Names, Outside};
-use super::super::{Gate, Limits};
+use super::super::limits::Limits;
+use super::Gate;
 
 /// The proxy of a tenant, while it is not dropped.
 struct Proxy {
@@ -32,7 +33,7 @@ fn proxy(egress: &str, outside: &Arc<Outside>) -> Proxy {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, tasks) = (listener.local_addr().unwrap(), Tasks::new());
     let tenant = Tenant::parse("a").unwrap();
-    let gate = Gate::of(tenant, &egress.parse().unwrap(), Arc::clone(outside)).unwrap();
+    let gate = Gate::of(tenant, &egress.parse().unwrap(), Arc::clone(outside)).unwrap().unwrap();
     tasks.start(gate.serve(vec![OwnedFd::from(listener)]));
     Proxy { at, tasks }
 }
