@@ -64,6 +64,14 @@ pub(crate) fn bring_loopback_up() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Begins a session without the keys of the one that this process was started in.
+pub(crate) fn leave_keys_behind() -> io::Result<()> {
+    #[expect(unsafe_code, reason = "keyctl has no safe wrapper")]
+    // SAFETY: with a null name the call reads no memory of ours.
+    let result = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Closes every descriptor from `first` on.
 ///
 /// Only a process that is about to run another program, or to end, may call it.
@@ -192,3 +200,6 @@ const SET_INTERFACE_FLAGS: libc::Ioctl = 0x8914;
 
 /// `IFF_UP` as the request's field has it.
 const INTERFACE_UP: libc::c_short = 1;
+
+/// `KEYCTL_JOIN_SESSION_KEYRING`.
+const JOIN_SESSION_KEYRING: libc::c_int = 1;

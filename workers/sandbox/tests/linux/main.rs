@@ -23,6 +23,8 @@ mod limits;
 #[cfg(test)]
 mod making;
 #[cfg(test)]
+mod neighbours;
+#[cfg(test)]
 mod ordinary_user;
 #[cfg(test)]
 mod outside;

@@ -37,6 +37,8 @@ pub fn init_main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let _ = rustix::thread::set_name(c"init");
+    // The service's keys come with its session; a kernel without keys has none to leave behind.
+    let _ = kernel::leave_keys_behind();
     let Some(single) = SingleThread::prove() else { return ExitCode::FAILURE };
     let mut buffer = vec![0; wire::PACKET];
     let Ok(Some((Order::Setup(setup), descriptors))) = wire::receive(socket.as_fd(), &mut buffer) else {
@@ -70,6 +72,7 @@ pub fn init_main() -> ExitCode {
         environment: job::environment(&setup),
         expendable: job::expendable(),
         processes: setup.limits.processes,
+        open_files: setup.limits.open_files,
         children: HashMap::new(),
     };
     init.serve(&children, &mut buffer);
@@ -101,6 +104,8 @@ struct Init {
     expendable: String,
     /// How many processes commands may have.
     processes: u64,
+    /// How many files each of them may have open.
+    open_files: u64,
     /// What was forked for an order and has not been reaped.
     children: HashMap<i32, Child>,
 }

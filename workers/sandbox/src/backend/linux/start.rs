@@ -12,7 +12,7 @@ use super::files;
 use super::layout::step;
 use super::live::{Answer, Live};
 use super::wire::{HOME, LONGEST_INLINE, LONGEST_PATH, Order, Start, Step};
-use crate::backend::{BackendError, CommandSpec, Direct, Ends, Shell, Started, Streams, Terminal};
+use crate::backend::{BackendError, Command, CommandSpec, Direct, Ends, Shell, Started, Streams, Terminal};
 
 /// Starts a command in a running sandbox.
 pub(super) async fn begin(live: Arc<Live>, spec: CommandSpec) -> Result<Started, BackendError> {
@@ -74,7 +74,13 @@ async fn order(
     let streams = pipes.map(|pipes| [pipes.theirs.0.as_ref(), Some(&pipes.theirs.1), Some(&pipes.theirs.2)]);
     let theirs = streams.into_iter().flatten().chain([text.as_ref(), folder.as_ref()]);
     let descriptors: Vec<_> = theirs.flatten().map(AsFd::as_fd).collect();
-    match live.ask(id, &order, &descriptors).await {
+    let asking = live.ask(id, &order, &descriptors);
+    let Ok(answer) = tokio::time::timeout(LONGEST_START * live.deadline, asking).await else {
+        // The tenant can stop a process of its user in the moment before that becomes the command.
+        LinuxCommand { live, job }.kill().await?;
+        return Err(starting()(io::ErrorKind::TimedOut.into()));
+    };
+    match answer {
         Ok(Answer::Started(outer)) => Ok((LinuxCommand { live, job }, outer)),
         answer => {
             live.forget(id);
@@ -137,3 +143,6 @@ impl Pipes {
         })
     }
 }
+
+/// In deadlines of a kill: long enough for a host that is so busy that nothing moves for seconds.
+const LONGEST_START: u32 = 4;

@@ -62,6 +62,21 @@ pub(super) fn for_tenant() -> Result<Program, Fault> {
         instruction(JUMP_IF_EQUAL, 1, 0, KEEP_SIZE),
         instruction(JUMP_IF_EQUAL, 0, 1, KEEP_SIZE | ZERO_RANGE),
         instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP.unsigned_abs()),
+        instruction(LOAD, 0, 0, NUMBER),
+        // Programs that keep secrets lower the bound of core files themselves and give up if they cannot. They are told
+        // that it was done, since no core is written as it is, and the bound stays what it has to be.
+        instruction(JUMP_IF_EQUAL, 0, 2, number(libc::SYS_setrlimit)),
+        instruction(LOAD, 0, 0, FIRST_ARGUMENT),
+        instruction(JUMP_IF_EQUAL, 7, 8, libc::RLIMIT_CORE),
+        instruction(JUMP_IF_EQUAL, 0, 7, number(libc::SYS_prlimit64)),
+        instruction(LOAD, 0, 0, SECOND_ARGUMENT),
+        instruction(JUMP_IF_EQUAL, 0, 5, libc::RLIMIT_CORE),
+        // Only reading it is as harmless as ever.
+        instruction(LOAD, 0, 0, THIRD_ARGUMENT),
+        instruction(JUMP_IF_EQUAL, 0, 2, 0),
+        instruction(LOAD, 0, 0, THIRD_ARGUMENT + 4),
+        instruction(JUMP_IF_EQUAL, 1, 0, 0),
+        instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO),
     ];
     program.extend(body);
     Ok(Program(program))
@@ -100,6 +115,7 @@ const RETURN: u16 = 0x06;
 const NUMBER: u32 = 0;
 const FIRST_ARGUMENT: u32 = 16;
 const SECOND_ARGUMENT: u32 = 24;
+const THIRD_ARGUMENT: u32 = 32;
 
 /// Modes of `fallocate`.
 const KEEP_SIZE: u32 = 0x1;

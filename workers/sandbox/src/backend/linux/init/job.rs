@@ -45,12 +45,16 @@ fn bound(limits: &Bounds) -> Result<(), Fault> {
             .map_err(io::Error::from)
             .map_err(Fault::at(format!("set the limit {resource:?}")))
     };
-    limit(Resource::Core, 0)?;
+    // One byte is no core file, and the one bound that also keeps the host's own handler of core files, which may be a
+    // program that the kernel starts as root, from being given a tenant's memory. The filter keeps it from being lowered.
+    limit(Resource::Core, 1)?;
     limit(Resource::Nproc, limits.processes + HEAD_ROOM)?;
     limit(Resource::Fsize, limits.file_size)?;
     limit(Resource::Memlock, 64 << 20)?;
-    limit(Resource::Msgqueue, 800 << 10)?;
-    limit(Resource::Nofile, limits.open_files)?;
+    // Of these the kernel has one table for all that the service's user has made, tenants' included, and each of them
+    // alone could fill it: the usual one of a small host for signals, and two message queues of the usual size.
+    limit(Resource::Sigpending, getrlimit(Resource::Sigpending).maximum.map_or(SIGNALS, |all| SIGNALS.min(all / 8)))?;
+    limit(Resource::Msgqueue, 200 << 10)?;
     if limits.yielding {
         // A service that is held so low itself that this is no lower stays as it is.
         let _ = rustix::process::nice(YIELDING);
@@ -143,7 +147,7 @@ fn shell(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text)
     let become_user = || if confined { become_guest(false) } else { Ok(()) };
     // Best effort: a host may give every process the highest score already.
     let _ = std::fs::write(OOM_SCORE, &init.expendable);
-    if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_processes(init.processes)) {
+    if let Err(fault) = detach(streams).and_then(|()| become_user()).and_then(|()| bound_command(init)) {
         give_up(init, id, Step::Become, &fault);
     }
     let terminal = match start.terminal.as_ref().map(terminal::make).transpose() {
@@ -196,11 +200,16 @@ fn detach(streams: Option<&[OwnedFd; 3]>) -> io::Result<()> {
     Ok(())
 }
 
-/// Holds the command to what tenants may have. Only now, after the change of user: the kernel refuses the coming exec of
-/// a process that changed to a user who has too many already.
-fn bound_processes(most: u64) -> io::Result<()> {
-    let most = getrlimit(Resource::Nproc).maximum.map_or(most, |bound| bound.min(most));
-    Ok(setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?)
+/// Holds the command to what tenants may have. Processes only now, after the change of user: the kernel refuses the coming
+/// exec of a process that changed to a user who has too many already. Files only now as well: the kernel passes on no
+/// more descriptors of a user than the sender itself may have open, and where tenants are one user, what one of them has
+/// on the way must not keep the first process of another from answering.
+fn bound_command(init: &Init) -> io::Result<()> {
+    for (resource, most) in [(Resource::Nproc, init.processes), (Resource::Nofile, init.open_files)] {
+        let most = getrlimit(resource).maximum.map_or(most, |bound| bound.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
 }
 
 /// Becomes the tenant's user, for good and without a capability.
@@ -260,6 +269,9 @@ pub(super) fn environment(setup: &Setup) -> Vec<CString> {
 
 /// The descriptor is closed before the text runs, so that a command has the three standard ones alone.
 const READ_AND_EVALUATE: &str = "__text=$(cat <&3); exec 3<&-; eval \"$__text\"";
+
+/// How many signals may wait for a tenant's processes; an eighth of the host's where that is less.
+const SIGNALS: u64 = 4096;
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 

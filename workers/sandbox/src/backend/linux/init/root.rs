@@ -4,7 +4,7 @@
 //! and the old one let go, so no path of the host is left to find.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -178,13 +178,15 @@ fn make_devices(new: &OwnedFd, stage: &Path, devices: Vec<Tree>, temporary: &str
     for (target, link) in DEVICE_LINKS {
         symlink(new, target, link)?;
     }
-    at(stage, "dev/pts", "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, "newinstance,ptmxmode=0666,mode=620")?;
+    let terminals = format!("newinstance,ptmxmode=0666,mode=620,max={TERMINALS}");
+    at(stage, "dev/pts", "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, &terminals)?;
     at(stage, "dev/shm", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, temporary)
 }
 
 /// A `/proc` of the tenant's own processes, without what speaks of the host or to it.
 fn make_proc(new: &OwnedFd, stage: &Path) -> Result<(), Fault> {
     at(stage, "proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, "")?;
+    leave_some_to_others(stage);
     for name in READ_ONLY_PROC {
         let target = format!("proc/{name}");
         let path = stage.join(&target);
@@ -209,6 +211,19 @@ fn make_proc(new: &OwnedFd, stage: &Path) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Holds this user namespace to a part of tables that the kernel keeps for the service's user, who made it. Otherwise one
+/// tenant could leave the host's own programs and every other tenant without.
+fn leave_some_to_others(stage: &Path) {
+    let settings = stage.join("proc/sys");
+    for (all, own) in SHARED_TABLES {
+        let most: Option<u64> = fs::read_to_string(settings.join(all)).ok().and_then(|text| text.trim().parse().ok());
+        if let Some(most) = most {
+            // Older kernels have no such bound.
+            let _ = fs::write(settings.join(own), (most / 8).max(1).to_string());
+        }
+    }
 }
 
 /// Gives a process that begins a pid namespace a `/proc` of it.
@@ -312,8 +327,11 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 
 const READ_ONLY_PROC: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
 
-const HIDDEN_PROC: [&str; 11] = [
+const HIDDEN_PROC: [&str; 13] = [
     "kcore",
+    // When which device was heard tells of keys that someone else strikes.
+    "interrupts",
+    "thermal_throttle",
     "keys",
     "key-users",
     "timer_list",
@@ -325,6 +343,15 @@ const HIDDEN_PROC: [&str; 11] = [
     "scsi",
     "asound",
 ];
+
+/// The host's bound, and that of one user namespace.
+const SHARED_TABLES: [(&str, &str); 2] = [
+    ("fs/inotify/max_user_instances", "user/max_inotify_instances"),
+    ("fs/inotify/max_user_watches", "user/max_inotify_watches"),
+];
+
+/// Of the 3,072 that the kernel usually has for all tenants.
+const TERMINALS: u32 = 64;
 
 /// How many files each file system in memory may hold.
 const INODES: u32 = 262_144;
