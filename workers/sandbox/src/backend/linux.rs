@@ -28,6 +28,7 @@ mod live;
 mod pile;
 mod probe;
 mod provision;
+mod quota;
 mod record;
 mod removal;
 mod scan;
@@ -306,7 +307,7 @@ impl Backend for LinuxBackend {
                 user: USER.to_owned(),
                 home: HOME.to_owned(),
                 pile: meta.pile_state(),
-                disk_quota: record::disk_quota(&meta),
+                disk_quota: record::disk_quota(&meta, &self.0.config.common),
                 // As it was started with: a change holds from the next start.
                 egress: egress::words(&live.egress),
             })

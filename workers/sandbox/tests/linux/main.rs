@@ -34,6 +34,8 @@ mod owner;
 #[path = "../support/skip.rs"]
 mod skip;
 #[cfg(test)]
+mod soft;
+#[cfg(test)]
 mod storage;
 #[cfg(test)]
 mod supplies;

@@ -29,9 +29,19 @@ pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Re
     let order = Order::Write { id, cwd: folder(path), path: path.path.clone() };
     let name = path.path.clone();
     let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    if let Some(quota) = &live.quota
+        && !quota.has_room(bytes).await
+    {
+        return Err(FileError::NoSpace(name));
+    }
     let content = blocking(&name, move || memory_file(&content)).await?.map_err(|source| other(&name, source))?;
     match ask(live, id, &order, Some(&content), &name).await? {
-        Answer::Written { bytes: written, created } if written == bytes => Ok(Written { bytes, created }),
+        Answer::Written { bytes: written, created } if written == bytes => {
+            if let Some(quota) = &live.quota {
+                quota.ask();
+            }
+            Ok(Written { bytes, created })
+        }
         Answer::Written { bytes: written, .. } => {
             Err(other(&name, io::Error::other(format!("only {written} of {bytes} bytes are in the file"))))
         }

@@ -12,6 +12,7 @@ use super::egress::Gate;
 use super::launch::{Given, Launched, Users, launch};
 use super::layout::{Files, Home, Meta, Pile, Stage, step};
 use super::live::Kept;
+use super::quota::Quota;
 use super::wire::{HOME, PILE_FOLDER, SHARED_FOLDER, WORKSPACE};
 use super::{Inner, supplies};
 use crate::backend::{BackendError, UidMap};
@@ -25,6 +26,7 @@ pub(super) struct Running {
     /// What it was started with.
     pub(super) egress: Egress,
     pub(super) proxy: Option<Arc<Gate>>,
+    pub(super) quota: Option<Quota>,
 }
 
 impl Inner {
@@ -72,7 +74,11 @@ impl Inner {
             .make(tenant, &profile.limits, self.config.kill_deadline, owner)
             .map_err(step(format!("make the cgroups of {tenant}")))?;
         match launch(&self.program, users, Some(&cgroup), setup, given, whole) {
-            Ok(launched) => Ok(Running { launched, cgroup, kept: Kept { disk, hold }, egress: profile.egress, proxy }),
+            Ok(launched) => {
+                let quota = disk.is_none().then(|| Quota::new(&home, &profile.limits));
+                let kept = Kept { disk, hold };
+                Ok(Running { launched, cgroup, kept, egress: profile.egress, proxy, quota })
+            }
             Err(fault) => {
                 let _ = cgroup.remove(self.config.kill_deadline);
                 Err(fault)

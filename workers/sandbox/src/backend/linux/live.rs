@@ -18,6 +18,7 @@ use super::cgroup::{CommandCgroup, TenantCgroup};
 use super::disk::Disk;
 use super::launch::{ALL_CHILDREN, Launched};
 use super::layout::{Hold, step};
+use super::quota::Quota;
 use super::wire::{self, FileFault, Order, Report, Status, Step};
 use crate::backend::{BackendError, ControlLost, Exit, Usage};
 use crate::settings::Egress;
@@ -35,6 +36,8 @@ pub(super) struct Live {
     next: AtomicU64,
     table: Mutex<Table>,
     dead: watch::Sender<bool>,
+    /// Absent where the kernel bounds the tenant's files.
+    pub(super) quota: Option<Quota>,
     /// Kept until the last process is gone.
     kept: Mutex<Option<Kept>>,
     /// Becomes true when nothing is kept any more.
@@ -82,6 +85,8 @@ pub(super) struct Job {
     pub(super) exit: watch::Sender<Option<Exit>>,
     /// Set when nothing of a command with a pid namespace is left.
     pub(super) gone: watch::Sender<bool>,
+    /// Whether we ended it ourselves because there were too many files.
+    pub(super) over_quota: AtomicBool,
     /// Whether we ended it ourselves, so that the kernel did not.
     pub(super) killed: AtomicBool,
     /// How many processes of the tenant the kernel had ended for want of memory when this command began.
@@ -99,6 +104,7 @@ impl Live {
         kept: Option<Kept>,
         deadline: Duration,
         egress: Egress,
+        quota: Option<Quota>,
     ) -> io::Result<Arc<Self>> {
         rustix::io::ioctl_fionbio(&launched.socket, true)?;
         Ok(Arc::new(Self {
@@ -111,6 +117,7 @@ impl Live {
             next: AtomicU64::new(1),
             table: Mutex::new(Table::default()),
             dead: watch::Sender::new(false),
+            quota,
             kept: Mutex::new(kept),
             rested: watch::Sender::new(false),
         }))
@@ -277,6 +284,7 @@ impl Live {
             cgroup,
             exit: watch::Sender::new(None),
             gone: watch::Sender::new(false),
+            over_quota: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             lost_before,
             lost: OnceLock::new(),
@@ -388,9 +396,15 @@ impl Live {
         let _ = job.lost.set(self.lost_to_memory(&job));
         job.end(self.exit(&job, status));
         self.tidy();
+        if let Some(quota) = &self.quota {
+            quota.ask();
+        }
     }
 
     fn exit(&self, job: &Job, status: Status) -> Exit {
+        if job.over_quota.load(Ordering::Relaxed) {
+            return Exit::OverQuota;
+        }
         // A shell whose program was ended for want of memory says so with the code that shells use for its signal.
         let by_kill = matches!(status, Status::Signal(libc::SIGKILL) | Status::Code(BY_KILL));
         if by_kill && !job.killed.load(Ordering::Relaxed) && self.lost_to_memory(job) > 0 {
@@ -410,6 +424,25 @@ impl Live {
             own.unwrap_or_else(|| all().saturating_sub(job.lost_before))
         };
         job.lost.get().copied().unwrap_or_else(counted)
+    }
+
+    /// Commands that may have processes: those whose shell runs, and those that left something.
+    pub(super) fn running(&self) -> Vec<Arc<Job>> {
+        let table = self.table();
+        table.jobs.values().chain(&table.leftovers).map(Arc::clone).collect()
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.tidy();
+        let table = self.table();
+        !table.jobs.is_empty() || !table.leftovers.is_empty()
+    }
+
+    /// Waits for the tenant's end.
+    pub(super) async fn died(&self) {
+        let mut dead = self.dead.subscribe();
+        // The sender lives as long as this.
+        let _ = dead.wait_for(|dead| *dead).await;
     }
 
     /// Removes the groups of commands of which nothing is left.

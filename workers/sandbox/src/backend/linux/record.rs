@@ -21,7 +21,7 @@ impl Inner {
             disabled: meta.disabled,
             session: meta.session.clone(),
             pile: meta.pile_state(),
-            disk_quota: disk_quota(meta),
+            disk_quota: disk_quota(meta, &self.config.common),
             profile,
         }
     }
@@ -108,9 +108,11 @@ impl Inner {
 }
 
 /// How the bound of a tenant's disk is held.
-pub(super) fn disk_quota(meta: &Meta) -> DiskQuota {
+pub(super) fn disk_quota(meta: &Meta, common: &TenantSettings) -> DiskQuota {
     match meta.files {
         Files::Image => DiskQuota::Hard,
+        // Made before there were bounds, and nobody has decided one since.
+        Files::Folder if meta.settings.disk.or(common.disk).is_none() => DiskQuota::None,
         Files::Folder => DiskQuota::Soft,
     }
 }

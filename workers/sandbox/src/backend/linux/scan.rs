@@ -4,6 +4,7 @@
 //! path, closed to its own owner, full of links. Links are counted, never followed; a folder that its owner closed is
 //! opened to itself while it is counted. A file with several names counts once.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io;
@@ -24,6 +25,8 @@ pub(super) struct Scan {
     reading: Option<(Rc<Folder>, Dir)>,
     /// Files with several names that were counted already.
     several: HashSet<(u64, u64)>,
+    /// How many folders are held open.
+    held: Rc<Cell<u32>>,
 }
 
 /// What was counted so far.
@@ -32,6 +35,8 @@ pub(super) struct Total {
     /// Bytes on disk.
     pub(super) bytes: u64,
     pub(super) inodes: u64,
+    /// Whether folders were left out, since too many of them would have to be held open at once to reach them.
+    pub(super) too_deep: bool,
 }
 
 /// A folder that is still to be read, named from one that is held open for it.
@@ -44,10 +49,12 @@ struct Waiting {
 struct Folder {
     open: OwnedFd,
     closed: Option<Mode>,
+    held: Rc<Cell<u32>>,
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        self.held.set(self.held.get().saturating_sub(1));
         if let Some(closed) = self.closed {
             // It may be gone; and there is nobody to tell.
             let _ = fchmod(&self.open, closed);
@@ -59,7 +66,13 @@ impl Scan {
     /// Begins with these folders; one that is not there counts nothing.
     pub(super) fn new(folders: impl IntoIterator<Item = impl AsRef<Path>>) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt;
-        let mut scan = Self { total: Total::default(), waiting: Vec::new(), reading: None, several: HashSet::new() };
+        let mut scan = Self {
+            total: Total::default(),
+            waiting: Vec::new(),
+            reading: None,
+            several: HashSet::new(),
+            held: Rc::default(),
+        };
         for folder in folders {
             let name = CString::new(folder.as_ref().as_os_str().as_bytes())?;
             match statat(CWD, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -94,9 +107,13 @@ impl Scan {
     /// Takes up the next folder; false when there is none.
     fn descend(&mut self) -> io::Result<bool> {
         while let Some(next) = self.waiting.pop() {
+            if self.held.get() >= MOST_HELD {
+                self.total.too_deep = true;
+                continue;
+            }
             let opened = match &next.parent {
-                Some(parent) => open(&parent.open, &next.name),
-                None => open(CWD, &next.name),
+                Some(parent) => open(&parent.open, &next.name, &self.held),
+                None => open(CWD, &next.name, &self.held),
             };
             match opened {
                 Ok(folder) => {
@@ -146,18 +163,26 @@ impl Scan {
 }
 
 /// Opens a folder for reading, also one that its owner closed to itself, as long as the owner is who runs this.
-fn open(parent: impl AsFd, name: &CString) -> rustix::io::Result<Folder> {
+fn open(parent: impl AsFd, name: &CString, held: &Rc<Cell<u32>>) -> rustix::io::Result<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let named = openat(parent, name, OFlags::PATH | flags, Mode::empty())?;
     let mode = Mode::from_raw_mode(fstat(&named)?.st_mode & 0o7777);
+    let hold = |open, closed| {
+        held.set(held.get() + 1);
+        Ok(Folder { open, closed, held: Rc::clone(held) })
+    };
     // The right to list it and the right to reach what is in it.
     let needed = Mode::RUSR | Mode::XUSR;
     if mode.contains(needed) || geteuid().is_root() {
-        return Ok(Folder { open: openat(&named, c".", flags, Mode::empty())?, closed: None });
+        return hold(openat(&named, c".", flags, Mode::empty())?, None);
     }
     chmod(format!("/proc/self/fd/{}", named.as_raw_fd()), mode | needed)?;
-    Ok(Folder { open: openat(&named, c".", flags, Mode::empty())?, closed: Some(mode) })
+    hold(openat(&named, c".", flags, Mode::empty())?, Some(mode))
 }
+
+/// Folders that have others beside them are held open while what is below them is counted. Only who wants to hide
+/// something has so many, one below the other.
+const MOST_HELD: u32 = 200;
 
 /// How many entries are counted between two looks at the clock.
 const ENTRIES: u32 = 256;
@@ -224,6 +249,22 @@ mod tests {
         assert_eq!(total.inodes, 3003);
         assert!(total.bytes >= 64 << 10);
         super::super::removal::remove(&folder).unwrap();
+    }
+
+    #[test]
+    fn folders_that_fork_too_deep_are_told_and_bounded_in_what_they_hold_open() {
+        for (depth, too_deep) in [(150, false), (400, true)] {
+            let place = tempfile::tempdir().unwrap();
+            let mut path = place.path().to_owned();
+            for _ in 0..depth {
+                // In whatever order they are read, some wait while the deep one is counted, and hold their parent open.
+                for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+                    fs::create_dir(path.join(name)).unwrap();
+                }
+                path.push("a");
+            }
+            assert_eq!(scan(place.path()).too_deep, too_deep, "{depth}");
+        }
     }
 
     #[test]

@@ -8,11 +8,11 @@ use kit::{Tenant, tasks::Tasks};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::Inner;
 use super::first_process::Running;
 use super::layout::{Stage, step};
 use super::live::Live;
 use super::start::{begin, begin_direct};
+use super::{Inner, quota};
 use crate::backend::{BackendError, Command, CommandSpec, Direct, Started, Streams};
 
 /// A tenant's place, running or not.
@@ -148,12 +148,15 @@ impl Inner {
         let (this, name) = (Arc::clone(self), tenant.clone());
         let started = tokio::task::spawn_blocking(move || this.start_first_process(&name, stage)).await;
         let begun = started.map_err(|fault| step("start a sandbox")(io::Error::other(fault)))??;
-        let Running { mut launched, cgroup, kept, egress, proxy } = begun;
+        let Running { mut launched, cgroup, kept, egress, proxy, quota } = begun;
         let deadline = self.config.kill_deadline;
         let listeners = std::mem::take(&mut launched.listeners);
-        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(kept), deadline, egress)
+        let live = Live::adopt(tenant.clone(), launched, Some(cgroup), Some(kept), deadline, egress, quota)
             .map_err(step("start a sandbox"))?;
         self.tasks.start(Arc::clone(&live).run(proxy.map(|proxy| proxy.serve(listeners))));
+        if live.quota.is_some() {
+            self.tasks.start(quota::watch(Arc::clone(&live)));
+        }
         slot.set(Some(Arc::clone(&live)));
         // A shutdown that began meanwhile did not see this tenant.
         if self.closing.load(Ordering::Acquire) {

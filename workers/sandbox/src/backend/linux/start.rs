@@ -52,6 +52,10 @@ async fn order(
     if let Some(cwd) = spec.cwd.as_ref().filter(|cwd| cwd.len() > LONGEST_PATH) {
         return Err(BackendError::NoDirectory(cwd.clone()));
     }
+    let full = match &live.quota {
+        Some(quota) => quota.is_over().await,
+        None => false,
+    };
     let id = live.number();
     let text = if spec.command.len() > LONGEST_INLINE {
         Some(files::memory_file(spec.command.as_bytes()).map_err(starting())?)
@@ -70,6 +74,7 @@ async fn order(
         stdin: spec.stdin && terminal.is_none(),
         terminal,
         cgroup: folder.is_some(),
+        full,
     });
     let streams = pipes.map(|pipes| [pipes.theirs.0.as_ref(), Some(&pipes.theirs.1), Some(&pipes.theirs.2)]);
     let theirs = streams.into_iter().flatten().chain([text.as_ref(), folder.as_ref()]);

@@ -137,6 +137,8 @@ pub(super) struct Start {
     /// The terminal that all three streams are; then none of them is a descriptor.
     pub(super) terminal: Option<Terminal>,
     pub(super) cgroup: bool,
+    /// Whether it may write nothing to files, since there are too many.
+    pub(super) full: bool,
 }
 
 /// What the first process, or one of its forks, tells.

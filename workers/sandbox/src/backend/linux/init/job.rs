@@ -173,6 +173,13 @@ fn shell(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text)
         None => init.environment.clone(),
     };
     kernel::reset_signals();
+    if start.full {
+        // Writing is refused instead of ending whoever tries, who may be about to delete something.
+        kernel::ignore_file_size_signal();
+        if setrlimit(Resource::Fsize, Rlimit { current: Some(0), maximum: Some(0) }).is_err() {
+            kernel::exit_now(NOT_EXECUTABLE);
+        }
+    }
     // From here on the socket is gone, and with it every way to tell more than an exit code.
     let closed = match &script {
         Some(script) => kernel::duplicate_onto(script.as_fd(), 3).and_then(|()| kernel::close_from(4)),
