@@ -139,7 +139,7 @@ impl Inner {
         let layout = Layout::open(&config.state)?;
         let program = Program::open(&config.program, &config.init_arguments)?;
         let ids = probe::user_ids()?;
-        let cgroups = Cgroups::discover(&probe::service_name(&config.state)?);
+        let cgroups = Cgroups::discover(&config.state)?;
         layout.ballast().keep();
         let nodes = Nodes { host: Path::new(DEVICES), spare: layout.state() };
         let assurances = probe::assurances(&config, ids, &cgroups, nodes);

@@ -40,4 +40,6 @@ mod storage;
 #[cfg(test)]
 mod supplies;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod world;

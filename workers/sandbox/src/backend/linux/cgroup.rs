@@ -13,6 +13,7 @@
 //! ```
 
 mod controller;
+pub(super) mod orphans;
 mod place;
 
 use std::collections::BTreeSet;
@@ -29,11 +30,15 @@ use rustix::process::Pid;
 
 use self::controller::{Controller, Version};
 use self::place::{Hierarchies, Unified, make_folder};
+use crate::backend::BackendError;
+use crate::backend::linux::layout::step;
 use crate::settings::Limits;
 
 /// The folders of one service; each tenant has one of its own in each.
 #[derive(Debug)]
 pub(super) struct Cgroups {
+    /// Whose they are.
+    state: PathBuf,
     /// Of the second version; absent where it cannot be written or is too old to kill.
     unified: Option<PathBuf>,
     /// What the second version bounds itself.
@@ -43,19 +48,22 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Finds what may be written below this process's own groups. `name` tells services apart.
-    pub(super) fn discover(name: &str) -> Self {
+    /// Finds what may be written below this process's own groups, and clears up after services whose state is gone.
+    pub(super) fn discover(state: &Path) -> Result<Self, BackendError> {
+        let looking = || step(format!("look at {}", state.display()));
+        let state = state.canonicalize().map_err(looking())?;
+        let name = orphans::name(&state.metadata().map_err(looking())?);
         let hierarchies = Hierarchies::read();
-        let (unified, second) = match place::unified(&hierarchies, name) {
+        let (unified, second) = match place::unified(&hierarchies, &name, &state) {
             Some(Unified { folder, controllers }) => (Some(folder), controllers),
             None => (None, Vec::new()),
         };
         let first = Controller::ALL
             .into_iter()
             .filter(|controller| !second.contains(controller))
-            .filter_map(|controller| Some((controller, place::first(&hierarchies, controller, name)?)))
+            .filter_map(|controller| Some((controller, place::first(&hierarchies, controller, &name, &state)?)))
             .collect();
-        Self { unified, second, first }
+        Ok(Self { state, unified, second, first })
     }
 
     pub(super) fn can_kill(&self) -> bool {
@@ -94,7 +102,11 @@ impl Cgroups {
         owner: Option<u32>,
     ) -> io::Result<TenantCgroup> {
         // Another process of the same service, now gone, may have taken the empty folders with it.
-        self.folders().try_for_each(|folder| make_folder(folder))?;
+        self.folders().try_for_each(|folder| {
+            make_folder(folder)?;
+            orphans::mark(folder, &self.state);
+            Ok::<(), io::Error>(())
+        })?;
         if let (false, Some(unified)) = (self.second.is_empty(), &self.unified) {
             controller::enable(unified);
             self.second.iter().try_for_each(|controller| controller.bound_all(Version::Second, unified))?;

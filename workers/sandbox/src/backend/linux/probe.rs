@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use rustix::process::geteuid;
 
@@ -52,12 +50,6 @@ pub(super) fn user_ids() -> Result<UidMap, BackendError> {
         })),
         _ => Ok(UidMap::Single),
     }
-}
-
-/// A name for this service's cgroups that no other state folder of this host shares.
-pub(super) fn service_name(state: &Path) -> Result<String, BackendError> {
-    let found = state.metadata().map_err(step(format!("look at {}", state.display())))?;
-    Ok(format!("playground-{:x}-{:x}", found.dev(), found.ino()))
 }
 
 pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups, nodes: Nodes<'_>) -> Assurances {

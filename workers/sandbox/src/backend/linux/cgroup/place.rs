@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use super::controller::{self, Controller};
+use super::orphans;
 
 /// A hierarchy of the second version.
 pub(super) struct Unified {
@@ -19,26 +20,26 @@ pub(super) struct Unified {
 /// Where groups of the second version may be made and killed. The group beside the service's own is taken if that one
 /// was given to the service and only there anything can be bounded: the kernel bounds nothing below a group that has
 /// processes itself.
-pub(super) fn unified(hierarchies: &Hierarchies, name: &str) -> Option<Unified> {
+pub(super) fn unified(hierarchies: &Hierarchies, name: &str, state: &Path) -> Option<Unified> {
     let own = hierarchies.own(None)?;
     let above = own.parent().filter(|above| is_delegated(above) && is_empty(above)).map(Path::to_owned);
     let bounding = [Some(own.clone()), above].into_iter().flatten().find_map(|place| {
         if !may_bound(&place) || controller::enable(&place).is_empty() {
             return None;
         }
-        let folder = usable(place, name).filter(|folder| may_kill(folder))?;
+        let folder = usable(&place, name, state).filter(|folder| may_kill(folder))?;
         let controllers = controller::enable(&folder);
         Some(Unified { folder, controllers }).filter(|found| !found.controllers.is_empty())
     });
     bounding.or_else(|| {
-        let folder = usable(own, name).filter(|folder| may_kill(folder))?;
+        let folder = usable(&own, name, state).filter(|folder| may_kill(folder))?;
         Some(Unified { folder, controllers: Vec::new() })
     })
 }
 
 /// The service's folder for one controller of the first version.
-pub(super) fn first(hierarchies: &Hierarchies, controller: Controller, name: &str) -> Option<PathBuf> {
-    usable(hierarchies.own(Some(controller.in_first()))?, name)
+pub(super) fn first(hierarchies: &Hierarchies, controller: Controller, name: &str, state: &Path) -> Option<PathBuf> {
+    usable(&hierarchies.own(Some(controller.in_first()))?, name, state)
 }
 
 /// Makes a folder unless it is there.
@@ -49,18 +50,20 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn usable(place: PathBuf, name: &str) -> Option<PathBuf> {
+fn usable(place: &Path, name: &str, state: &Path) -> Option<PathBuf> {
     let folder = place.join(name);
     make_folder(&folder).ok()?;
+    orphans::mark(&folder, state);
+    orphans::sweep(place, &folder);
     // The folder may be another user's that is left from long ago; only making one in it tells.
-    let trial = trial(&folder);
+    let trial = orphans::trial(&folder);
     let usable = fs::create_dir(&trial).is_ok() && fs::remove_dir(&trial).is_ok();
     usable.then_some(folder)
 }
 
 /// Whether groups below `folder` can be made and killed: tried, since nothing else tells for sure.
 fn may_kill(folder: &Path) -> bool {
-    let trial = trial(folder);
+    let trial = orphans::trial(folder);
     if fs::create_dir(&trial).is_err() {
         return false;
     }
@@ -68,10 +71,6 @@ fn may_kill(folder: &Path) -> bool {
         && fs::OpenOptions::new().write(true).open(trial.join("cgroup.procs")).is_ok();
     let _ = fs::remove_dir(&trial);
     worked
-}
-
-fn trial(folder: &Path) -> PathBuf {
-    folder.join(format!("try-{}", std::process::id()))
 }
 
 /// Whether what is made below can be bounded: not below a group with processes, unless it is the host's root.

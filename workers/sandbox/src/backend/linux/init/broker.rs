@@ -3,6 +3,8 @@
 //! Each call runs in a fork that is the guest, so a link leads where it would lead the guest's own shell, and a race
 //! that the guest wins can only win what the guest has anyway. Links of `/proc` that jump elsewhere are refused.
 
+mod draft;
+
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{
@@ -128,7 +130,7 @@ impl Target {
 
     /// The old content stays until the new one is on disk.
     fn replace(&self, content: &OwnedFd) -> Result<(u64, bool), FileFault> {
-        let draft = format!(".{}.{:08x}", self.name.chars().take(40).collect::<String>(), std::process::id());
+        let draft = draft::name(&self.folder);
         let mode = Mode::from_raw_mode(0o600);
         // A file without a name needs no cleaning up if this process is killed; not every file system has them.
         let unnamed = openat(&self.folder, ".", OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode);
