@@ -105,6 +105,19 @@ async fn neither_can_the_root_of_the_tenants_namespaces_without_a_filter() {
     attack(&world, &me, "escape as root", ESCAPE, &format!("root '{}'", host.described)).await;
 }
 
+/// The way out that egress is leads through the proxy alone: everything else is as closed as without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn egress_opens_no_other_way_to_the_host() {
+    for (role, opened) in [("user", world("escape with egress")), ("root", world_as_guest_root("as root with egress"))]
+    {
+        let Some(world) = opened else { return };
+        let me = world.make_with_egress("me", "open").await;
+        let other = world.make("other").await;
+        let host = Host::prepare(&world, &other);
+        attack(&world, &me, "escape with egress", ESCAPE, &format!("{role} '{}'", host.described)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pile_can_be_appended_to_and_nothing_else() {
     let Some(world) = world("pile") else { return };

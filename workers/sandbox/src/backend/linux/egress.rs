@@ -56,7 +56,7 @@ pub(super) use self::absent::{Gate, Outside};
 pub(super) use self::dial::Outside;
 #[cfg(feature = "egress")]
 pub(super) use self::gate::Gate;
-use crate::settings::{Egress, shortened};
+use crate::settings::{Destination, Egress, Host, Hosts, shortened};
 
 /// Opens the proxy's ears in the network namespace that this process is in, before it holds anything else. The second
 /// is missing where the kernel has no IPv6.
@@ -87,7 +87,15 @@ pub(super) fn words(egress: &Egress) -> Option<String> {
         Egress::Open => "any public address".to_owned(),
         Egress::Only(list) => shortened(list),
     };
-    Some(format!("HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to {to}"))
+    // Else a program looks for it at the tenant's own loopback, and finds nothing.
+    let mind = if names_loopback(egress) { " (that loopback is the host's: unset NO_PROXY for it)" } else { "" };
+    Some(format!("HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to {to}{mind}"))
+}
+
+/// Whether a list has a loopback address, which is the host's there.
+fn names_loopback(egress: &Egress) -> bool {
+    let loopback = |one: &Destination| matches!(one.hosts, Hosts::One(Host::Address(address)) if address.is_loopback());
+    matches!(egress, Egress::Only(list) if list.iter().any(loopback))
 }
 
 /// Where proxies of this kind usually listen.
@@ -117,5 +125,7 @@ mod tests {
             words(&list).unwrap(),
             "HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to example.org:443, *.example.net:*"
         );
+        let own = words(&"127.0.0.1:8080".parse().unwrap()).unwrap();
+        assert!(own.ends_with("to 127.0.0.1:8080 (that loopback is the host's: unset NO_PROXY for it)"), "{own}");
     }
 }
