@@ -18,6 +18,8 @@ mod door;
 #[cfg(feature = "mcp-http")]
 mod exec;
 mod failure;
+#[cfg(feature = "mcp-http")]
+mod inside;
 mod mcp;
 mod place;
 #[cfg(feature = "mcp-http")]

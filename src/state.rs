@@ -6,6 +6,8 @@
 //! operator.sock the running service's door for the command line
 //! tokens.json   credentials          session.key   32 random bytes
 //! tombstones.jsonl                   tokens/       tokens that quickstart minted, a file each
+//! imports/      NAME while that tenant is being imported
+//! ballast       given up where the disk is full
 //! sandbox/      the sandbox worker's own
 //! ```
 //!
@@ -15,6 +17,8 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use kit::ballast::Ballast;
 
 /// A state directory that exists, is private, and is of a format this build reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +66,7 @@ impl StateDir {
         let state = Self(path);
         state.private()?;
         state.format()?;
+        Ballast::of(state.path()).keep();
         Ok(state)
     }
 
@@ -107,16 +112,26 @@ impl StateDir {
         }
     }
 
+    /// The mark of a tenant that is being imported.
+    #[must_use]
+    pub fn import(&self, tenant: &kit::Tenant) -> PathBuf {
+        self.0.join("imports").join(tenant.as_str())
+    }
+
+    /// Removes that mark, if it is there.
+    ///
+    /// # Errors
+    /// When it is there and cannot be removed.
+    pub fn forget_import(&self, tenant: &kit::Tenant) -> Result<(), StateError> {
+        gone(&self.import(tenant))
+    }
+
     /// Removes the token that quickstart kept for a tenant, if there is one: it opens nothing any more.
     ///
     /// # Errors
     /// When it is there and cannot be removed.
     pub fn forget_token(&self, tenant: &kit::Tenant) -> Result<(), StateError> {
-        let path = self.0.join("tokens").join(format!("{tenant}.token"));
-        match std::fs::remove_file(&path) {
-            Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(at("remove", &path)(fault)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        gone(&self.0.join("tokens").join(format!("{tenant}.token")))
     }
 
     /// Takes the right to serve this state.
@@ -180,6 +195,13 @@ impl Lock {
     /// When the system has no descriptor left.
     pub fn share(&self) -> io::Result<std::os::fd::OwnedFd> {
         Ok(self.0.try_clone()?.into())
+    }
+}
+
+fn gone(path: &Path) -> Result<(), StateError> {
+    match std::fs::remove_file(path) {
+        Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(at("remove", path)(fault)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -80,7 +80,9 @@ async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Resu
     let mut ends = descriptors.into_iter();
     for to in [streams::copy_of(rustix::stdio::stdout()), streams::copy_of(rustix::stdio::stderr())] {
         let from = streams::readable(ends.next().ok_or_else(otherwise)?).map_err(anyhow::Error::new)?;
-        tasks.start(streams::pour(from, to.map_err(anyhow::Error::new)?, ended.clone()));
+        let pouring = streams::pour(from, to.map_err(anyhow::Error::new)?, ended.clone());
+        // A reader that has gone is the program's to notice: its pipe is closed.
+        tasks.start(async move { drop(pouring.await) });
     }
     let feeding = Tasks::new();
     if let Some(stdin) = ends.next() {

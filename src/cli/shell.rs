@@ -82,7 +82,8 @@ async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Resu
     let raw = Raw::set().map_err(anyhow::Error::new)?;
     let (output, others) = (Tasks::new(), Tasks::new());
     let (end, ended) = watch::channel(false);
-    output.start(streams::pour(from, screen, ended));
+    let pouring = streams::pour(from, screen, ended);
+    output.start(async move { drop(pouring.await) });
     others.start(streams::feed(streams::input().map_err(anyhow::Error::new)?, to));
     others.start(async move {
         while resized.recv().await.is_some() {

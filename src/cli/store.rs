@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use kit::ballast::{self, Ballast};
 use kit::{Secret, Tenant};
 
 use super::failure::{Code, Failure};
@@ -67,7 +68,20 @@ pub(super) async fn listed(ledger: &Ledger) -> Result<Vec<Listed>, Failure> {
 /// Removes a tenant's credentials; how many there were.
 pub(super) async fn remove_tenant(ledger: &Ledger, tenant: &Tenant) -> Result<usize, Failure> {
     let tenant = tenant.clone();
-    Ok(on_ledger(ledger, move |ledger| ledger.remove_tenant(&tenant)).await?.len())
+    Ok(on_full_ledger(ledger, move |ledger| ledger.remove_tenant(&tenant)).await?.len())
+}
+
+/// The same for what takes something away, which must be done on a full disk too.
+pub(super) async fn on_full_ledger<T: Send + 'static>(
+    ledger: &Ledger,
+    work: impl Fn(&Ledger) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
+    let is_full = |fault: &LedgerError| matches!(fault, LedgerError::Io { source, .. } | LedgerError::Unsure { source, .. } if ballast::is_full(source));
+    on_ledger(ledger, move |ledger| match ledger.path().parent() {
+        Some(folder) => Ballast::of(folder).write(|| work(ledger), is_full),
+        None => work(ledger),
+    })
+    .await
 }
 
 /// Runs a change of the store where it may block.

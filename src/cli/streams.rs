@@ -39,11 +39,15 @@ pub(super) async fn feed(mut pieces: mpsc::Receiver<Vec<u8>>, mut to: Sender) {
     }
 }
 
-/// Writes a command's stream to one of this process until it ends, or the command has `ended` and nothing more is there.
+/// Writes a command's stream to a file until it ends, or the command has `ended` and nothing more is there; how many
+/// bytes that were.
 ///
 /// What a command leaves in the background may hold its stream for ever; that must not hold the command line.
-pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receiver<bool>) {
-    let to = Arc::new(to);
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receiver<bool>) -> io::Result<u64> {
+    let (to, mut bytes) = (Arc::new(to), 0);
     loop {
         let mut piece = vec![0; PIECE];
         let read = tokio::select! {
@@ -52,12 +56,10 @@ pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receive
             read = from.read(&mut piece) => read,
         };
         match read {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => return Ok(bytes),
             Ok(read) => piece.truncate(read),
         }
-        if !write(&to, piece).await {
-            return;
-        }
+        bytes += write(&to, piece).await?;
     }
     // All that the command itself has written lies in the kernel by now, and that is no more than this.
     let mut left = MOST_HELD;
@@ -65,14 +67,13 @@ pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receive
         let mut piece = vec![0; PIECE.min(left)];
         match rustix::io::read(&from, &mut piece) {
             Err(rustix::io::Errno::INTR) => continue,
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => break,
             Ok(read) => piece.truncate(read),
         }
         left = left.saturating_sub(piece.len());
-        if !write(&to, piece).await {
-            return;
-        }
+        bytes += write(&to, piece).await?;
     }
+    Ok(bytes)
 }
 
 /// One of this process's own standard streams, to be written to where that may block.
@@ -80,10 +81,9 @@ pub(super) fn copy_of(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Whether there is still somebody to write for.
-async fn write(to: &Arc<File>, piece: Vec<u8>) -> bool {
+async fn write(to: &Arc<File>, piece: Vec<u8>) -> io::Result<u64> {
     let to = Arc::clone(to);
-    tokio::task::spawn_blocking(move || (&*to).write_all(&piece)).await.is_ok_and(|written| written.is_ok())
+    tokio::task::spawn_blocking(move || (&*to).write_all(&piece).map(|()| piece.len() as u64)).await?
 }
 
 /// A command's stream to read from: a pipe, or a terminal, which is read like one.

@@ -181,7 +181,7 @@ impl Revoke {
                 .hint("`playground token list` shows the ids of those there are"));
         };
         let told = format!("revoked {id}");
-        store::on_ledger(&ledger, move |ledger| ledger.revoke(&id)).await?;
+        store::on_full_ledger(&ledger, move |ledger| ledger.revoke(&id)).await?;
         say::talk(&told);
         Ok(())
     }

@@ -3,6 +3,8 @@
 mod attach;
 mod create;
 mod destroy;
+mod export;
+mod import;
 mod list;
 mod original;
 mod rest;
@@ -33,6 +35,8 @@ enum Verb {
     Stop(rest::Stop),
     Disable(rest::Disable),
     Enable(rest::Enable),
+    Export(export::Export),
+    Import(import::Import),
     Destroy(destroy::Destroy),
     #[command(hide = true)]
     JailName(original::JailName),
@@ -42,13 +46,16 @@ enum Verb {
 
 impl User {
     pub(super) fn run(self) -> Result<(), Failure> {
-        super::on_runtime(async {
+        // What feeds a command in a sandbox may still wait for it when the command has failed.
+        super::on_runtime_at_once(async {
             match self.verb {
                 Verb::Create(create) => create.run().await,
                 Verb::List(list) => list.run().await,
                 Verb::Show(show) => show.run().await,
                 Verb::Set(set) => set.run().await,
                 Verb::Attach(attach) => attach.run().await,
+                Verb::Export(export) => export.run().await,
+                Verb::Import(import) => import.run().await,
                 Verb::Stop(stop) => stop.run().await,
                 Verb::Disable(disable) => disable.run().await,
                 Verb::Enable(enable) => enable.run().await,

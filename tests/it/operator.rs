@@ -1,6 +1,9 @@
 //! What an operator does with a tenant, beside a running service and without one.
 
+mod copy;
 mod exec;
+mod full_disk;
+mod race;
 mod setting;
 mod shell;
 mod tenant;

@@ -32,6 +32,8 @@ fn the_help_of_every_verb_has_an_example() {
         "user set",
         "user attach",
         "user stop",
+        "user export",
+        "user import",
         "user disable",
         "user enable",
         "shell",

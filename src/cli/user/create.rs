@@ -47,7 +47,7 @@ pub(super) struct Create {
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-struct PileFlags {
+pub(super) struct PileFlags {
     /// Make an append-only pile, and fail where that cannot be enforced [default: make one where it can].
     #[arg(long)]
     pile: bool,
@@ -106,7 +106,7 @@ pub(in crate::cli) fn made_line(tenant: &Tenant, new: bool, pile: PileKept) -> S
 }
 
 impl PileFlags {
-    fn wish(&self) -> PileWish {
+    pub(super) fn wish(&self) -> PileWish {
         match (self.pile, self.pile_unenforced, self.no_pile) {
             (true, ..) => PileWish::Enforced,
             (false, true, _) => PileWish::Unenforced,

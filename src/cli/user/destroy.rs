@@ -72,6 +72,7 @@ impl Destroy {
         self.confirm(&there)?;
         // First, so that nothing new is started in the sandbox that goes.
         let revoked = store::remove_tenant(ledger, &self.name).await?;
+        state.forget_import(&self.name)?;
         if self.store.named().is_none() {
             state.forget_token(&self.name)?;
         }
