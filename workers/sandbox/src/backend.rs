@@ -96,6 +96,18 @@ pub trait Backend: Send + Sync + 'static {
         content: Vec<u8>,
     ) -> Pending<'a, Result<Written, FileError>>;
 
+    /// Adds to the end of a regular file, or makes it, as the tenant could; also of one that only takes appends. What was
+    /// added is durable.
+    fn append_file<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        path: &'a GuestPath,
+        content: Vec<u8>,
+    ) -> Pending<'a, Result<Written, FileError>>;
+
+    /// Makes the folders that a file's path leads through, as the tenant could. Those that are there stay as they are.
+    fn make_parents<'a>(&'a self, tenant: &'a Tenant, path: &'a GuestPath) -> Pending<'a, Result<(), FileError>>;
+
     /// Ends every tenant's processes, with proof; nothing is started afterwards.
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>>;
 }
@@ -337,6 +349,8 @@ pub struct GuestPath {
 pub struct Written {
     pub bytes: u64,
     pub created: bool,
+    /// The file's size afterwards.
+    pub size: u64,
 }
 
 /// What a backend can prove on this host. `doctor` prints it, `open_session` tells it, tests assert it.
@@ -455,6 +469,8 @@ pub enum FileError {
     TooLarge { path: String, size: u64, most: u64 },
     #[error("no space left for {0}")]
     NoSpace(String),
+    #[error("only {written} of {bytes} bytes were appended to {path}")]
+    Partial { path: String, written: u64, bytes: u64 },
     #[error("{path}: {source}")]
     Other { path: String, source: std::io::Error },
     #[error(transparent)]

@@ -39,6 +39,15 @@ struct Inner {
     watch: Tasks,
 }
 
+/// How content goes into a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placing {
+    /// Behind what is there, instead of in its place.
+    pub(crate) append: bool,
+    /// After making the folders above it.
+    pub(crate) parents: bool,
+}
+
 /// Whose handles and jobs a caller may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -195,20 +204,28 @@ impl Provider {
         self.heed_file(self.0.backend.read_file(&tenant, path, MOST_FILE_BYTES).await)
     }
 
-    /// Writes a whole file. The write is finished even if the caller goes away: half a file would be worse.
+    /// Writes a whole file, or appends to one. The write is finished even if the caller goes away: half a file would be worse.
     pub(crate) async fn write_file(
         &self,
         scope: &Scope,
         session: &str,
         path: GuestPath,
         content: Vec<u8>,
+        how: Placing,
     ) -> Result<Written, Fault> {
         let tenant = self.tenant_of(scope, session).await?;
         let place = self.0.jobs.occupy(&tenant, &format!("write_file {}", path.path)).map_err(Fault::Refused)?;
         let backend = Arc::clone(&self.0.backend);
         let work = async move {
             let _place = place;
-            backend.write_file(&tenant, &path, content).await
+            if how.parents {
+                backend.make_parents(&tenant, &path).await?;
+            }
+            if how.append {
+                backend.append_file(&tenant, &path, content).await
+            } else {
+                backend.write_file(&tenant, &path, content).await
+            }
         };
         let written = self.0.turns.detached(work).await.ok_or(BackendError::ShuttingDown)?;
         self.heed_file(written)

@@ -42,6 +42,8 @@ enum Expected {
     Hang(Tenant, oneshot::Sender<()>),
     Read(Tenant, String, Result<Vec<u8>, FileError>),
     Write(Tenant, String, Vec<u8>),
+    Append(Tenant, String, Vec<u8>),
+    Parents(Tenant, String),
     Provision(Tenant),
     Destroy(Tenant),
     Stop(Tenant),
@@ -119,6 +121,14 @@ impl Fake {
 
     pub(crate) fn expect_write(&self, tenant: &Tenant, path: &str, content: &[u8]) {
         self.expect(Expected::Write(tenant.clone(), path.to_owned(), content.to_vec()));
+    }
+
+    pub(crate) fn expect_append(&self, tenant: &Tenant, path: &str, content: &[u8]) {
+        self.expect(Expected::Append(tenant.clone(), path.to_owned(), content.to_vec()));
+    }
+
+    pub(crate) fn expect_parents(&self, tenant: &Tenant, path: &str) {
+        self.expect(Expected::Parents(tenant.clone(), path.to_owned()));
     }
 
     pub(crate) fn expect_provision(&self, tenant: &Tenant) {
@@ -324,9 +334,38 @@ impl Backend for Fake {
                 Some(Expected::Write(expected, name, bytes))
                     if expected == *tenant && name == path.path && bytes == content =>
                 {
-                    Ok(Written { bytes: content.len() as u64, created: true })
+                    let bytes = content.len() as u64;
+                    Ok(Written { bytes, created: true, size: bytes })
                 }
                 _ => Err(self.refuse(format!("write {} of {tenant}", path.path)).into()),
+            }
+        })
+    }
+
+    fn append_file<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        path: &'a GuestPath,
+        content: Vec<u8>,
+    ) -> Pending<'a, Result<Written, FileError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Append(expected, name, bytes))
+                    if expected == *tenant && name == path.path && bytes == content =>
+                {
+                    let bytes = content.len() as u64;
+                    Ok(Written { bytes, created: false, size: 100 + bytes })
+                }
+                _ => Err(self.refuse(format!("append to {} of {tenant}", path.path)).into()),
+            }
+        })
+    }
+
+    fn make_parents<'a>(&'a self, tenant: &'a Tenant, path: &'a GuestPath) -> Pending<'a, Result<(), FileError>> {
+        Box::pin(async move {
+            match self.next() {
+                Some(Expected::Parents(expected, name)) if expected == *tenant && name == path.path => Ok(()),
+                _ => Err(self.refuse(format!("make the parents of {} of {tenant}", path.path)).into()),
             }
         })
     }

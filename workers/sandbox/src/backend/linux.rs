@@ -374,6 +374,19 @@ impl Backend for LinuxBackend {
         Box::pin(async move { files::write(&*self.0.live(tenant).await?, path, content).await })
     }
 
+    fn append_file<'a>(
+        &'a self,
+        tenant: &'a Tenant,
+        path: &'a GuestPath,
+        content: Vec<u8>,
+    ) -> Pending<'a, Result<Written, FileError>> {
+        Box::pin(async move { files::append(&*self.0.live(tenant).await?, path, content).await })
+    }
+
+    fn make_parents<'a>(&'a self, tenant: &'a Tenant, path: &'a GuestPath) -> Pending<'a, Result<(), FileError>> {
+        Box::pin(async move { files::make_parents(&*self.0.live(tenant).await?, path).await })
+    }
+
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async move {
             self.0.closing.store(true, Ordering::Release);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use kit::{Tenant, clock};
 
-use super::{Fault, Provider, Scope};
+use super::{Fault, Placing, Provider, Scope};
 use crate::backend::fake::Fake;
 use crate::backend::{BackendError, CommandSpec, Exit, GuestPath, Killed, Pile, Shell};
 use crate::jobs::driver::Submission;
@@ -61,7 +61,10 @@ async fn a_session_is_its_tenants_alone() {
     assert_eq!(provider.tenant_of(&Scope::Local, &b).await.unwrap(), tenant("b"));
     let path = GuestPath { cwd: None, path: "x".to_owned() };
     assert!(matches!(provider.read_file(&scope("a"), &b, &path).await, Err(Fault::NoSession)));
-    assert!(matches!(provider.write_file(&scope("a"), &b, path, vec![]).await, Err(Fault::NoSession)));
+    assert!(matches!(
+        provider.write_file(&scope("a"), &b, path, vec![], Placing::default()).await,
+        Err(Fault::NoSession)
+    ));
     assert!(matches!(provider.start(&scope("a"), &b, submission(Kept::Hidden)).await, Err(Fault::NoSession)));
 }
 
@@ -149,7 +152,7 @@ async fn a_disabled_tenant_is_refused_everywhere_until_it_is_enabled() {
             assert!(disabled(provider.start(&scope, &session, submission(kept)).await.err().unwrap()));
         }
         assert!(disabled(provider.read_file(&scope, &session, &path()).await.unwrap_err()));
-        assert!(disabled(provider.write_file(&scope, &session, path(), vec![]).await.unwrap_err()));
+        assert!(disabled(provider.write_file(&scope, &session, path(), vec![], Placing::default()).await.unwrap_err()));
     }
     fake.know(&tenant("a"), |known| known.disabled = false);
     assert!(provider.tenant_of(&scope("a"), &session).await.is_ok(), "the handle outlived it");

@@ -50,6 +50,15 @@ impl Arguments {
         }
     }
 
+    /// Whether a member is there and true.
+    pub(super) fn flag(&self, name: &'static str) -> Result<bool, Invalid> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(Invalid::Wrong { name, what: "true or false" }),
+        }
+    }
+
     /// A time in milliseconds, brought within its bounds: asking for more than there is gets what there is.
     pub(super) fn time(
         &self,

@@ -132,12 +132,16 @@ fn file(fault: &FileError, tool: &str, reference: Option<&str>) -> String {
     let unchanged = if tool.starts_with("write") { "Nothing was written." } else { "Nothing was read." };
     match fault {
         FileError::NotFound(path) if tool.starts_with("write") => format!(
-            "{path}: no such file or directory. {unchanged} Next: make the directory with exec \"mkdir -p …\" and write \
-             again."
+            "{path}: no such file or directory. {unchanged} Next: look at the path; with parents true, write_file makes the \
+             directories."
         ),
         FileError::NotFound(path) => format!(
             "{path}: no such file or directory. {unchanged} Next: look with exec \"ls\"; a relative path starts at cwd, \
              which is the home directory by default."
+        ),
+        FileError::Denied(_) if tool.starts_with("write") => format!(
+            "{fault}. {unchanged} Next: look at the owner and mode with exec \"ls -l\"; a file that may only grow, as a pile, \
+             takes append true."
         ),
         FileError::Denied(_) => format!("{fault}. {unchanged} Next: look at the owner and mode with exec \"ls -l\"."),
         FileError::IsDirectory(path) => {
@@ -151,6 +155,10 @@ fn file(fault: &FileError, tool: &str, reference: Option<&str>) -> String {
         FileError::NoSpace(_) => {
             format!("{fault}. The file is as it was. Next: free room with exec \"du\" and \"rm\".")
         }
+        FileError::Partial { path, written, bytes } => format!(
+            "Only the first {written} of {bytes} bytes were appended to {path}, and they stay there. Next: free room with \
+             exec \"du\" and \"rm\", then append the rest."
+        ),
         FileError::Other { path, source } => {
             format!("{path}: {source}. {unchanged} Next: look at it with exec \"ls -ld\".")
         }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{Arguments, Invalid};
 use super::{Answer, Trouble, mime};
-use crate::backend::GuestPath;
-use crate::provider::{MOST_FILE_BYTES, Provider, Scope};
+use crate::backend::{GuestPath, Written};
+use crate::provider::{MOST_FILE_BYTES, Placing, Provider, Scope};
 
 pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
     let session = arguments.text("session")?;
@@ -45,6 +45,7 @@ pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Argumen
 pub(super) async fn write(provider: &Provider, scope: &Scope, mut arguments: Arguments) -> Answer {
     let session = arguments.text("session")?.to_owned();
     let path = path(&arguments)?;
+    let how = Placing { append: arguments.flag("append")?, parents: arguments.flag("parents")? };
     let content = match (arguments.take_text("text")?, arguments.take_text("base64")?) {
         (Some(text), None) => bounded(text.into_bytes(), &path)?,
         (None, Some(base64)) => decoded(&base64, &path)?,
@@ -52,10 +53,15 @@ pub(super) async fn write(provider: &Provider, scope: &Scope, mut arguments: Arg
         (Some(_), Some(_)) => return Err(Trouble::Told(ONE_CONTENT.to_owned())),
     };
     let kind = mime::of(&path.path, &content);
-    let (meta, name) = (meta(&path, kind, content.len()), path.path.clone());
-    let written = provider.write_file(scope, &session, path, content).await?;
-    let text = format!("wrote {} bytes to {name} ({kind})", written.bytes);
-    let structured = json!({ "path": name, "bytes": written.bytes, "mime": kind });
+    let (mut meta, name) = (meta(&path, kind, content.len()), path.path.clone());
+    let Written { bytes, created, size } = provider.write_file(scope, &session, path, content, how).await?;
+    meta.insert("size".to_owned(), json!(size));
+    let text = if how.append {
+        format!("appended {bytes} bytes to {name}, which has {size} bytes now")
+    } else {
+        format!("wrote {bytes} bytes to {name} ({kind})")
+    };
+    let structured = json!({ "path": name, "bytes": bytes, "mime": kind, "size": size, "created": created });
     Ok(Reply::text(text).with_structured(structured).with_meta(meta))
 }
 
@@ -92,8 +98,8 @@ fn decoded(base64: &str, path: &GuestPath) -> Result<Vec<u8>, Trouble> {
 
 fn too_large(path: &str) -> String {
     format!(
-        "The content for {path} is more than {MOST_FILE_BYTES} bytes (3 MiB). Nothing was written. Next: write it in parts \
-         and put them together with exec \"cat\"."
+        "The content for {path} is more than {MOST_FILE_BYTES} bytes (3 MiB). Nothing was written. Next: write the first \
+         part, then the others with append."
     )
 }
 
@@ -102,7 +108,7 @@ fn blob(base64: String, kind: &str, uri: String) -> Content {
 }
 
 fn meta(path: &GuestPath, kind: &str, size: usize) -> Map<String, Value> {
-    let meta = json!({ "path": path.path, "mimeType": kind, "size": size, "uri": uri(&path.path) });
+    let meta = json!({ "path": path.path, "mimeType": kind, "mime": kind, "size": size, "uri": uri(&path.path) });
     meta.as_object().cloned().unwrap_or_default()
 }
 

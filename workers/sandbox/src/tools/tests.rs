@@ -224,3 +224,27 @@ async fn a_fault_of_the_host_names_the_reference_and_no_cause() {
     assert!(reply.failed && text(&reply).contains("(ref r1)"), "{}", text(&reply));
     assert!(!text(&reply).contains("/secret"), "{}", text(&reply));
 }
+
+#[tokio::test]
+async fn an_append_and_folders_are_done_when_they_are_asked_for() {
+    let fake = Fake::new();
+    let tools = tools(&fake, Audience::Edge);
+    let session = open(&fake, &tools, "a").await;
+    fake.expect_parents(&tenant("a"), "d/log");
+    fake.expect_append(&tenant("a"), "d/log", b"line");
+    let write = json!({ "session": session, "path": "d/log", "text": "line", "append": true, "parents": true });
+    let reply = call(&tools, edge("a"), "write_file", write).await.unwrap();
+    assert_eq!(text(&reply), "appended 4 bytes to d/log, which has 104 bytes now");
+    let structured = reply.structured.unwrap();
+    assert_eq!(
+        (&structured["bytes"], &structured["size"], &structured["created"]),
+        (&json!(4), &json!(104), &json!(false))
+    );
+    assert_eq!(reply.meta.unwrap()["size"], 104);
+    fake.expect_write(&tenant("a"), "f", b"");
+    let write = json!({ "session": session, "path": "f", "text": "", "append": false, "parents": null });
+    assert!(!call(&tools, edge("a"), "write_file", write).await.unwrap().failed);
+    let wrong = json!({ "session": session, "path": "f", "text": "", "append": "yes" });
+    let reply = call(&tools, edge("a"), "write_file", wrong).await.unwrap();
+    assert!(reply.failed && text(&reply).contains("`append` must be true or false"), "{}", text(&reply));
+}

@@ -20,7 +20,7 @@ async fn what_is_written_is_read_back_byte_for_byte_and_is_what_the_shell_sees()
     ] {
         let bytes = u64::try_from(content.len()).unwrap();
         let written = world.backend.write_file(&me, &at(name), content.clone()).await.unwrap();
-        assert_eq!(written, Written { bytes, created: true });
+        assert_eq!(written, Written { bytes, created: true, size: bytes });
         assert!(!world.backend.write_file(&me, &at(name), content.clone()).await.unwrap().created);
         assert!(world.backend.read_file(&me, &at(name), 3 << 20).await.unwrap() == content, "{name}");
     }

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod appends;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod death;

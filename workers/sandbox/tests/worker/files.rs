@@ -61,6 +61,6 @@ async fn what_is_no_readable_file_is_refused_with_a_reason() {
         assert!(refused.contains(said) && refused.contains("Next:"), "{path}: {refused}");
     }
     let nowhere = json!({ "session": session, "path": "/workspace/none/x", "text": "" });
-    assert!(world.refuses("a", "write_file", nowhere).await.contains("mkdir -p"));
+    assert!(world.refuses("a", "write_file", nowhere).await.contains("parents true"));
     world.end().await;
 }

@@ -18,7 +18,7 @@ pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec
     match ask(live, id, &order, None, &name).await? {
         Answer::Opened(file) => blocking(&name.clone(), move || read_whole(File::from(file), name, most)).await?,
         Answer::FileFault(fault) => Err(explain(fault, name)),
-        Answer::Started(_) | Answer::NotStarted(..) | Answer::Written { .. } | Answer::SelfTested(_) => {
+        Answer::Started(_) | Answer::NotStarted(..) | Answer::Written { .. } | Answer::Made | Answer::SelfTested(_) => {
             Err(unexpected(name))
         }
     }
@@ -27,26 +27,65 @@ pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec
 pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Result<Written, FileError> {
     let id = live.number();
     let order = Order::Write { id, cwd: folder(path), path: path.path.clone() };
-    let name = path.path.clone();
     let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    let written = hand_in(live, id, &order, path, content).await?;
+    if written.bytes == bytes {
+        return Ok(written);
+    }
+    let fault = format!("only {} of {bytes} bytes are in the file", written.bytes);
+    Err(other(&path.path, io::Error::other(fault)))
+}
+
+pub(super) async fn append(live: &Live, path: &GuestPath, content: Vec<u8>) -> Result<Written, FileError> {
+    let id = live.number();
+    let order = Order::Append { id, cwd: folder(path), path: path.path.clone() };
+    let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    let written = hand_in(live, id, &order, path, content).await?;
+    if written.bytes == bytes {
+        return Ok(written);
+    }
+    Err(FileError::Partial { path: path.path.clone(), written: written.bytes, bytes })
+}
+
+pub(super) async fn make_parents(live: &Live, path: &GuestPath) -> Result<(), FileError> {
+    let id = live.number();
+    let order = Order::Parents { id, cwd: folder(path), path: path.path.clone() };
+    let name = path.path.clone();
+    match ask(live, id, &order, None, &name).await? {
+        Answer::Made => Ok(()),
+        Answer::FileFault(fault) => Err(explain(fault, name)),
+        Answer::Started(_)
+        | Answer::NotStarted(..)
+        | Answer::Opened(_)
+        | Answer::Written { .. }
+        | Answer::SelfTested(_) => Err(unexpected(name)),
+    }
+}
+
+/// Gives an order that comes with content.
+async fn hand_in(
+    live: &Live,
+    id: u64,
+    order: &Order,
+    path: &GuestPath,
+    content: Vec<u8>,
+) -> Result<Written, FileError> {
+    let name = path.path.clone();
     if let Some(quota) = &live.quota
-        && !quota.has_room(bytes).await
+        && !quota.has_room(u64::try_from(content.len()).unwrap_or(u64::MAX)).await
     {
         return Err(FileError::NoSpace(name));
     }
     let content = blocking(&name, move || memory_file(&content)).await?.map_err(|source| other(&name, source))?;
-    match ask(live, id, &order, Some(&content), &name).await? {
-        Answer::Written { bytes: written, created } if written == bytes => {
+    match ask(live, id, order, Some(&content), &name).await? {
+        Answer::Written { bytes, created, size } => {
             if let Some(quota) = &live.quota {
                 quota.ask();
             }
-            Ok(Written { bytes, created })
-        }
-        Answer::Written { bytes: written, .. } => {
-            Err(other(&name, io::Error::other(format!("only {written} of {bytes} bytes are in the file"))))
+            Ok(Written { bytes, created, size })
         }
         Answer::FileFault(fault) => Err(explain(fault, name)),
-        Answer::Started(_) | Answer::NotStarted(..) | Answer::Opened(_) | Answer::SelfTested(_) => {
+        Answer::Started(_) | Answer::NotStarted(..) | Answer::Opened(_) | Answer::Made | Answer::SelfTested(_) => {
             Err(unexpected(name))
         }
     }
@@ -79,8 +118,12 @@ async fn ask(live: &Live, id: u64, order: &Order, content: Option<&OwnedFd>, nam
     }
 }
 
+/// A file of the kernel's own may keep a reader waiting, and then only the waiting can be given up.
 async fn blocking<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T, FileError> {
-    tokio::task::spawn_blocking(work).await.map_err(|fault| other(name, io::Error::other(fault)))
+    match tokio::time::timeout(DEADLINE, tokio::task::spawn_blocking(work)).await {
+        Ok(done) => done.map_err(|fault| other(name, io::Error::other(fault))),
+        Err(_elapsed) => Err(other(name, io::ErrorKind::TimedOut.into())),
+    }
 }
 
 fn read_whole(file: File, path: String, most: u64) -> Result<Vec<u8>, FileError> {

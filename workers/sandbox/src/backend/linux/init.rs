@@ -168,6 +168,13 @@ impl Init {
                 let Some(content) = descriptors.into_iter().next() else { return };
                 self.broker(id, move |socket| broker::write(socket, id, cwd.as_deref(), &path, &content));
             }
+            Order::Append { id, cwd, path } => {
+                let Some(content) = descriptors.into_iter().next() else { return };
+                self.broker(id, move |socket| broker::append(socket, id, cwd.as_deref(), &path, &content));
+            }
+            Order::Parents { id, cwd, path } => {
+                self.broker(id, move |socket| broker::parents(socket, id, cwd.as_deref(), &path));
+            }
         }
     }
 

@@ -72,7 +72,9 @@ pub(super) enum Answer {
     Written {
         bytes: u64,
         created: bool,
+        size: u64,
     },
+    Made,
     FileFault(FileFault),
     SelfTested(Vec<String>),
 }
@@ -363,7 +365,8 @@ impl Live {
                 Some(file) => self.answer(id, Answer::Opened(file)),
                 None => self.answer(id, Answer::FileFault(FileFault::Errno(libc::EBADF))),
             },
-            Report::Written { id, bytes, created } => self.answer(id, Answer::Written { bytes, created }),
+            Report::Written { id, bytes, created, size } => self.answer(id, Answer::Written { bytes, created, size }),
+            Report::Made { id } => self.answer(id, Answer::Made),
             Report::FileFault { id, fault } => self.answer(id, Answer::FileFault(fault)),
             Report::SelfTested { id, faults } => self.answer(id, Answer::SelfTested(faults)),
         }

@@ -108,6 +108,7 @@ fn refused(answer: Result<Answer, BackendError>, cwd: Option<String>) -> Backend
             Answer::Started(_)
             | Answer::Opened(_)
             | Answer::Written { .. }
+            | Answer::Made
             | Answer::FileFault(_)
             | Answer::SelfTested(_),
         ) => starting()(io::ErrorKind::InvalidData.into()),

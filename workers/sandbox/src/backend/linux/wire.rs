@@ -40,6 +40,18 @@ pub(super) enum Order {
         cwd: Option<String>,
         path: String,
     },
+    /// With what is to be added.
+    Append {
+        id: u64,
+        cwd: Option<String>,
+        path: String,
+    },
+    /// Makes the folders above a file.
+    Parents {
+        id: u64,
+        cwd: Option<String>,
+        path: String,
+    },
 }
 
 /// What is tried from inside.
@@ -178,6 +190,11 @@ pub(super) enum Report {
         id: u64,
         bytes: u64,
         created: bool,
+        size: u64,
+    },
+    /// The folders are there.
+    Made {
+        id: u64,
     },
     FileFault {
         id: u64,
