@@ -19,6 +19,7 @@ use super::Gate;
 
 /// The proxy of a tenant, while it is not dropped.
 struct Proxy {
+    gate: Arc<Gate>,
     at: SocketAddr,
     tasks: Tasks,
 }
@@ -34,8 +35,8 @@ fn proxy(egress: &str, outside: &Arc<Outside>) -> Proxy {
     let (at, tasks) = (listener.local_addr().unwrap(), Tasks::new());
     let tenant = Tenant::parse("a").unwrap();
     let gate = Gate::of(tenant, &egress.parse().unwrap(), Arc::clone(outside)).unwrap().unwrap();
-    tasks.start(gate.serve(vec![OwnedFd::from(listener)]));
-    Proxy { at, tasks }
+    tasks.start(Arc::clone(&gate).serve(vec![OwnedFd::from(listener)]));
+    Proxy { gate, at, tasks }
 }
 
 /// A proxy that may reach a server of the test, and the server.
@@ -118,7 +119,7 @@ async fn a_tunnel_on_which_nothing_moves_is_cut_and_another_is_not() {
 
 #[tokio::test]
 async fn a_tunnel_whose_client_is_gone_does_not_wait_long_for_its_server() {
-    let (proxy, server) = with_server(|limits| limits.half = Duration::from_millis(300)).await;
+    let (proxy, server) = with_server(|limits| limits.half = Duration::from_secs(1)).await;
     let mut gone = proxy.tunnel(&server).await;
     let mut left = accept(&server).await;
     gone.write_all(b"all there is to say").await.unwrap();
@@ -133,7 +134,7 @@ async fn a_tunnel_whose_client_is_gone_does_not_wait_long_for_its_server() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
-    let (proxy, server) = with_server(|limits| limits.idle = Duration::from_millis(200)).await;
+    let (proxy, server) = with_server(|limits| limits.idle = Duration::from_secs(1)).await;
     let mut client = proxy.client(format!("GET http://{}/ HTTP/1.1\r\n\r\n", server.local_addr().unwrap())).await;
     let mut asked = accept(&server).await;
     assert!(head(&mut asked).await.starts_with("GET / HTTP/1.1\r\n"));
@@ -168,7 +169,7 @@ async fn what_cannot_be_reached_in_time_is_said_to_be_late() {
     rustix::net::listen(&full, 0).unwrap();
     let _waiting = TcpStream::connect(at).await.unwrap();
     let short = |limits: &mut Limits| {
-        (limits.resolve, limits.connect) = (Duration::from_millis(100), Duration::from_millis(100));
+        (limits.resolve, limits.connect) = (Duration::from_millis(500), Duration::from_millis(500));
     };
     let slow = proxy("open", &outside(Names::Silent, short));
     let mut client = slow.client("GET http://a.example/ HTTP/1.1\r\n\r\n").await;
@@ -305,6 +306,36 @@ async fn socks_says_in_its_numbers_what_came_of_it() {
     let mut client = proxy.client([5, 1, 2]).await;
     exactly(&mut client, &[5, 0xff]).await;
     assert_eq!(rest(&mut client).await, b"", "with a password alone there is nothing to agree on");
+}
+
+#[tokio::test]
+async fn every_connection_gives_its_place_back_however_it_ends() {
+    let (proxy, server) = with_server(|limits| limits.head = Duration::from_secs(1)).await;
+    let to = server.local_addr().unwrap();
+    for _ in 0..50 {
+        drop(proxy.client("").await);
+        drop(proxy.client("CONNECT ").await);
+        drop(proxy.client([5, 1]).await);
+        drop(proxy.client("\x16\x03\x01 no protocol of ours\r\n\r\n").await);
+        head(&mut proxy.client("CONNECT elsewhere.example:1 HTTP/1.1\r\n\r\n").await).await;
+        // The client first, the server first, and both at once with bytes on the way.
+        let client = proxy.tunnel(&server).await;
+        let there = accept(&server).await;
+        drop(client);
+        drop(there);
+        let mut client = proxy.tunnel(&server).await;
+        drop(accept(&server).await);
+        assert_eq!(rest(&mut client).await, b"");
+        let mut client = proxy.client(format!("GET http://{to}/ HTTP/1.1\r\n\r\n")).await;
+        let mut there = accept(&server).await;
+        there.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").await.unwrap();
+        head(&mut client).await;
+    }
+    // All but the one that waits for the next client.
+    let free = u32::try_from(proxy.gate.outside.limits.of_tenant - 1).unwrap();
+    drop(within(proxy.gate.connections.acquire_many(free)).await.unwrap());
+    let free = u32::try_from(proxy.gate.outside.limits.of_all).unwrap();
+    drop(within(proxy.gate.outside.connections.acquire_many(free)).await.unwrap());
 }
 
 #[tokio::test]
