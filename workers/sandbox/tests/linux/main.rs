@@ -17,6 +17,8 @@ mod escape;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod full;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod lifecycle;

@@ -27,6 +27,7 @@ use crate::backend::{BackendError, Found, PileState};
 use crate::settings::TenantSettings;
 
 pub(super) use self::hold::Hold;
+pub(super) use self::promises::Promising;
 pub(super) use self::ranges::RANGE;
 
 /// The worker's folder.

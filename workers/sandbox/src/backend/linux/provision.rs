@@ -10,7 +10,7 @@ use kit::Tenant;
 
 use super::first_process::users;
 use super::launch::Users;
-use super::layout::{Files, Home, Meta, Pile, Stage, step};
+use super::layout::{Files, Home, Meta, Pile, Promising, Stage, step};
 use super::{Inner, disk, pile, removal, supplies};
 use crate::backend::{self, AppendOnly, BackendError, DiskQuota, Provision, Provisioned, UidMap};
 use crate::settings::{Limits, Size};
@@ -83,17 +83,19 @@ impl Inner {
         let naming = || step(format!("make {}", home.folder().display()));
         supplies::check(&spec.settings.over(&self.config.common), self.ids)?;
         let kept = home.remembered()?;
-        let first = match (self.ids, kept.as_ref().and_then(|meta| meta.first_uid)) {
+        let mut meta = Meta::new(kept.as_ref().and_then(|meta| meta.first_uid));
+        meta.pile = wanted;
+        meta.settings = spec.settings.clone();
+        meta.files = self.files(home);
+        let promising = self.promise(home, &mut meta, kept.as_ref(), spec.overcommit)?;
+        meta.first_uid = match (self.ids, meta.first_uid) {
             (UidMap::Single, _) => None,
             // The kept pile belongs to this range.
             (UidMap::Range, Some(first)) => Some(first),
             (UidMap::Range, None) => Some(self.layout.take_range()?),
         };
-        let mut meta = Meta::new(first);
-        meta.pile = wanted;
-        meta.settings = spec.settings.clone();
-        meta.files = self.files(home);
-        self.promise(home, &mut meta, kept.as_ref(), spec.overcommit)?;
+        home.remember(&meta)?;
+        drop(promising);
         let users = users(self.ids, &meta)?;
         match meta.files {
             Files::Folder => {
@@ -129,9 +131,15 @@ impl Inner {
         if hard && !home.home().exists() { Files::Image } else { Files::Folder }
     }
 
-    /// Decides what nobody decided of the tenant's disk, and writes the promise down if it can be kept.
-    fn promise(&self, home: &Home, meta: &mut Meta, kept: Option<&Meta>, overcommit: bool) -> Result<(), BackendError> {
-        // Held until it is written down, so that two who promise at once do not promise the same.
+    /// Decides what nobody decided of the tenant's disk, if the promise can be kept. Until the result is dropped, nobody
+    /// else promises the same.
+    fn promise(
+        &self,
+        home: &Home,
+        meta: &mut Meta,
+        kept: Option<&Meta>,
+        overcommit: bool,
+    ) -> Result<Promising, BackendError> {
         let promising = self.layout.promise()?;
         // Of a making that was cut short: its promise counts already.
         let before = kept.filter(|kept| kept.stage == Stage::Making && kept.files == Files::Image);
@@ -154,7 +162,7 @@ impl Inner {
         }
         meta.settings.disk = Some(Size::new(bytes));
         meta.settings.inodes = Some(inodes);
-        home.remember(meta)
+        Ok(promising)
     }
 
     /// Whether the pile of all can be made so that it can only be appended to.

@@ -85,7 +85,7 @@ struct Twin {
 impl Bait {
     fn lay(inner: &Inner, home: &Home, meta: &Meta) -> Result<Self, BackendError> {
         let preparing = || step("prepare the self-test");
-        let canary = home.folder().canonicalize().map_err(preparing())?.join(CANARY);
+        let canary = std::path::absolute(home.folder()).map_err(preparing())?.join(CANARY);
         let mut bait = Self { twins: Vec::new(), canary, listeners: Vec::new() };
         OpenOptions::new()
             .write(true)
