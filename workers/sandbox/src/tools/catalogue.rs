@@ -114,6 +114,14 @@ mod tests {
     }
 
     #[test]
+    fn commands_alone_may_reach_the_open_world() {
+        for tool in tools(Audience::Edge).as_array().unwrap() {
+            let open = ["exec", "job_exec"].contains(&tool["name"].as_str().unwrap());
+            assert_eq!(tool["annotations"]["openWorldHint"], open, "{}", tool["name"]);
+        }
+    }
+
+    #[test]
     fn a_tenant_is_offered_at_this_machine_alone() {
         let property = "/0/inputSchema/properties/tenant";
         assert!(tools(Audience::Edge).pointer(property).is_none());
