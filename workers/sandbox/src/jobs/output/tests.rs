@@ -148,6 +148,36 @@ fn progress_tells_the_last_line() {
 
 proptest! {
     #[test]
+    fn text_that_is_read_page_by_page_while_it_is_written_is_the_text(
+        writes in prop::collection::vec((any::<bool>(), "[aß€😀\\n]{0,30}", 1_usize..7), 0..30),
+        most in 1_usize..40,
+    ) {
+        let mut output = Output::new(Room::default());
+        let (mut cursor, mut out, mut err) = (0, String::new(), String::new());
+        let (mut seen_out, mut seen_err) = (String::new(), String::new());
+        let mut look = |output: &mut Output| {
+            let page = output.page(cursor, most);
+            cursor = page.next;
+            for chunk in page.chunks {
+                let seen = if chunk.stream == Stream::Stdout { &mut seen_out } else { &mut seen_err };
+                seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
+            }
+            page.has_more
+        };
+        for (is_error, text, cut) in &writes {
+            let (stream, all) = if *is_error { (Stream::Stderr, &mut err) } else { (Stream::Stdout, &mut out) };
+            all.push_str(text);
+            for part in text.as_bytes().chunks(*cut) {
+                output.append(stream, part);
+                look(&mut output);
+            }
+        }
+        output.seal();
+        while look(&mut output) {}
+        prop_assert_eq!((seen_out, seen_err), (out, err));
+    }
+
+    #[test]
     fn pages_put_together_are_the_end_of_what_was_written(
         writes in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)), 0..40),
         most in 1_usize..200,

@@ -1,7 +1,8 @@
+mod model;
+
 use std::time::{Duration, Instant};
 
 use kit::Tenant;
-use proptest::prelude::*;
 
 use super::{JobId, Kept, Limits, Outcome, Refusal, State, Table};
 use crate::jobs::output::Stream;
@@ -157,91 +158,5 @@ fn an_id_reads_as_it_prints_and_nothing_else_does() {
     assert_eq!(JobId::parse(&id.to_string()), Some(id));
     for bad in ["", "1234", "+0000000000000000000000000001234", "0000000000000000000000000000123G", &"0".repeat(33)] {
         assert_eq!(JobId::parse(bad), None, "{bad}");
-    }
-}
-
-/// What may happen to a table.
-#[derive(Clone, Debug)]
-enum Event {
-    Admit { tenant: u8, retained: bool },
-    End(usize),
-    Cancel(usize),
-    Read(usize),
-    Abandon(usize),
-    Wait(u16),
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        4 => (0_u8..4, any::<bool>()).prop_map(|(tenant, retained)| Event::Admit { tenant, retained }),
-        3 => any::<prop::sample::Index>().prop_map(|index| Event::End(index.index(64))),
-        1 => any::<prop::sample::Index>().prop_map(|index| Event::Cancel(index.index(64))),
-        2 => any::<prop::sample::Index>().prop_map(|index| Event::Read(index.index(64))),
-        1 => any::<prop::sample::Index>().prop_map(|index| Event::Abandon(index.index(64))),
-        1 => (0_u16..2000).prop_map(Event::Wait),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn no_sequence_of_events_passes_a_bound_or_loses_a_job(events in prop::collection::vec(event(), 0..200)) {
-        let limits = Limits { active_per_tenant: 3, active: 7, retained_per_tenant: 2, retained: 5, ..Limits::default() };
-        let mut table: Table<()> = Table::new(limits.clone());
-        let mut now = kit::clock::now();
-        // The model: id, tenant, retained, ended at.
-        let mut jobs: Vec<(u128, u8, bool, Option<Instant>)> = Vec::new();
-        let (mut next, mut abandoned) = (0, Vec::new());
-        for event in events {
-            match event {
-                Event::Admit { tenant, retained } => {
-                    let kept = if retained { Kept::Retained } else { Kept::Hidden };
-                    let before: Vec<_> = jobs.iter().map(|job| job.0).collect();
-                    if admit(&mut table, now, next, &format!("t{tenant}"), kept).is_ok() {
-                        jobs.push((next, tenant, retained, None));
-                    } else {
-                        // A refusal drops what is over its hour and nothing else.
-                        for (id, _, _, ended) in &jobs {
-                            let over = ended.is_some_and(|at| now.duration_since(at) >= limits.kept);
-                            prop_assert_eq!(table.state(JobId::new(*id)).is_none(), over);
-                        }
-                        prop_assert!(before.len() >= 2);
-                    }
-                    next += 1;
-                }
-                Event::End(index) => if let Some(job) = jobs.get_mut(index) {
-                    table.end(now, JobId::new(job.0), Outcome::Exited(0));
-                    job.3 = job.3.or(Some(now));
-                },
-                Event::Cancel(index) => if let Some(job) = jobs.get(index) {
-                    table.cancel(JobId::new(job.0));
-                },
-                Event::Read(index) => if let Some(job) = jobs.get(index) {
-                    table.look(now, JobId::new(job.0), 0, 1000);
-                },
-                Event::Abandon(index) => if let Some(job) = jobs.get(index) {
-                    table.abandon(JobId::new(job.0));
-                    prop_assert_eq!(table.state(JobId::new(job.0)).is_none(), job.3.is_some());
-                    abandoned.push(job.0);
-                },
-                Event::Wait(seconds) => now += Duration::from_secs(u64::from(seconds)),
-            }
-            // A job that runs is never lost; one that ended may go.
-            for job in &jobs {
-                prop_assert!(job.3.is_some() || table.state(JobId::new(job.0)).is_some());
-                // Nothing abandoned outlives its end.
-                let gone = job.3.is_some() && abandoned.contains(&job.0);
-                prop_assert!(!gone || table.state(JobId::new(job.0)).is_none());
-            }
-            jobs.retain(|job| table.state(JobId::new(job.0)).is_some());
-            let active: Vec<_> = jobs.iter().filter(|job| job.3.is_none()).collect();
-            prop_assert!(active.len() <= limits.active);
-            prop_assert_eq!(table.active(None).len(), active.len());
-            let retained = jobs.iter().filter(|job| job.2 && !abandoned.contains(&job.0)).count();
-            prop_assert!(retained <= limits.retained);
-            for tenant in 0..4 {
-                prop_assert!(active.iter().filter(|job| job.1 == tenant).count() <= limits.active_per_tenant);
-                prop_assert!(jobs.iter().filter(|job| job.2 && job.1 == tenant && !abandoned.contains(&job.0)).count() <= limits.retained_per_tenant);
-            }
-        }
     }
 }
