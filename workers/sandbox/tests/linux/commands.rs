@@ -1,5 +1,7 @@
 //! Starting commands and how they end.
 
+use std::os::unix::fs::PermissionsExt;
+
 use sandbox::backend::{Backend, BackendError, CommandSpec, Exit, Shell};
 use tokio::io::AsyncWriteExt;
 
@@ -171,4 +173,44 @@ async fn a_repository_is_made_a_program_run_and_the_work_committed() {
     assert_eq!(world.says(&me, author).await, "agent <agent@localhost>\nmain");
     let own = "git config --global user.name me && cd /workspace/p && git commit -q --allow-empty -m second";
     assert_eq!(world.says(&me, &format!("{own} && git log -1 --format='%an <%ae>'")).await, "me <agent@localhost>");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_folder_to_begin_in_leads_outside() {
+    let Some(world) = world("cwd outside") else { return };
+    let me = world.make("me").await;
+    world.says(&me, "ln -s /proc/self/fd/7 a; ln -s /proc/1/cwd b; ln -s /proc/1/root c; ln -s /proc/self/root/.. d; mkdir -m 0 shut").await;
+    // Where everybody could read it who got out.
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(outside.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let canary = outside.path().join("canary");
+    std::fs::write(&canary, "canary").unwrap();
+    let climb = "../".repeat(40);
+    let descriptors: Vec<String> = (0..32).map(|number| format!("/proc/self/fd/{number}")).collect();
+    let names = [
+        "/proc/1/cwd",
+        "/proc/1/root",
+        "/proc/self/root/..",
+        "/proc/self/cwd",
+        "/dev/fd/7",
+        "a",
+        "b",
+        "c",
+        "d",
+        &climb,
+        "",
+        "zero\0",
+        "shut",
+    ];
+    for cwd in names.into_iter().chain(descriptors.iter().map(String::as_str)) {
+        let command =
+            format!("pwd -P; cat {0} .{0} {climb}{0} 2>/dev/null; ls {climb}boot 2>/dev/null", canary.display());
+        let spec = CommandSpec { cwd: Some(cwd.to_owned()), ..spec(&command) };
+        // Refused, or in the tenant's own root.
+        if let Ok(started) = world.backend.start(&me, spec).await {
+            let done = finish(started).await;
+            assert_eq!(done.stdout, "/\n", "{cwd}: {done:?}");
+        }
+    }
+    assert_eq!(world.says(&me, "echo alive").await, "alive");
 }

@@ -76,8 +76,9 @@ impl From<Errno> for FileFault {
     }
 }
 
-/// Where a relative path starts.
-fn base(cwd: Option<&str>) -> Result<OwnedFd, FileFault> {
+/// Where a relative path starts, and where a command does. Never through a link of `/proc` to a descriptor: what the first
+/// process and its forks hold open may be the host's.
+pub(super) fn base(cwd: Option<&str>) -> Result<OwnedFd, FileFault> {
     match cwd {
         None => resolve(CWD, HOME, FOLDER),
         Some(cwd) if cwd.starts_with('/') => resolve(CWD, cwd, FOLDER),

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, chdir, getrlimit, setrlimit, wait};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Uid, WaitOptions, fchdir, getrlimit, setrlimit, wait};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::{ALL_CHILDREN, Fault, Init, filter, root, terminal};
-use crate::backend::linux::wire::{self, Bounds, GUEST, HEAD_ROOM, HOME, Report, Setup, Start, Status, Step};
+use super::{ALL_CHILDREN, Fault, Init, broker, filter, root, terminal};
+use crate::backend::linux::wire::{self, Bounds, FileFault, GUEST, HEAD_ROOM, Report, Setup, Start, Status, Step};
 use crate::sys::{kernel, spawn};
 
 /// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
@@ -85,7 +85,10 @@ pub(super) fn start(init: &Init, start: Start, descriptors: Vec<OwnedFd>) -> io:
     };
     let cgroup = if start.cgroup { Some(next()?) } else { None };
     let namespaces = if init.nested { spawn::NEW_PID_NAMESPACE | spawn::NEW_MOUNT_NAMESPACE } else { 0 };
-    match init.single.fork(namespaces, cgroup.as_ref().map(AsFd::as_fd))? {
+    let born = init.single.fork(namespaces, cgroup.as_ref().map(AsFd::as_fd))?;
+    // A folder of the host's, which no command may come near.
+    drop(cgroup);
+    match born {
         Some(born) => Ok(born.pid),
         None if init.nested => nested(init, &start, streams.as_ref(), text),
         None => shell(init, &start, streams.as_ref(), text),
@@ -154,10 +157,8 @@ fn shell(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text)
         Ok(terminal) => terminal,
         Err(fault) => give_up(init, id, Step::Terminal, &fault),
     };
-    // One that is relative starts at home, as every path of the tools does.
-    let home = if start.cwd.as_ref().is_some_and(|cwd| cwd.starts_with('/')) { Ok(()) } else { chdir(HOME) };
-    if let Err(fault) = home.and_then(|()| start.cwd.as_deref().map_or(Ok(()), chdir)) {
-        give_up(init, id, Step::Directory, &fault.into());
+    if let Err(fault) = enter(start.cwd.as_deref()) {
+        give_up(init, id, Step::Directory, &fault);
     }
     let prepared = text.prepare(start.login);
     let (arguments, script) = match prepared {
@@ -197,6 +198,14 @@ fn shell(init: &Init, start: &Start, streams: Option<&[OwnedFd; 3]>, text: Text)
     }
     let _ = spawn::execute(c"/bin/sh", &arguments, &environment);
     kernel::exit_now(NOT_EXECUTABLE)
+}
+
+/// Goes to where the command is to begin.
+fn enter(cwd: Option<&str>) -> io::Result<()> {
+    let folder = broker::base(cwd).map_err(|fault| {
+        io::Error::from_raw_os_error(if let FileFault::Errno(errno) = fault { errno } else { libc::ENOTDIR })
+    })?;
+    Ok(fchdir(folder)?)
 }
 
 fn detach(streams: Option<&[OwnedFd; 3]>) -> io::Result<()> {
