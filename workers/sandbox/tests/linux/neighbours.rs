@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use sandbox::backend::{Backend, CommandSpec, Started, UidMap};
+use sandbox::backend::{Backend, CommandSpec, Leftovers, Started, UidMap};
 
 use crate::skip::skipped;
 use crate::world::{World, at, finish, line, spec, within, world, world_with};
 use kit::Tenant;
 
+const MEET: &str = include_str!("guest/meet.py");
 const HOARD: &str = include_str!("guest/hoard.py");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,6 +58,47 @@ async fn a_tenant_that_stops_whatever_it_sees_leaves_no_start_waiting() {
     }
     within(stopping.command.kill()).await.unwrap();
     assert_eq!(world.says(&me, "echo moving").await, "moving");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_finds_none_of_the_doors_that_another_opens() {
+    let Some(world) = world("meet") else { return };
+    let (alice, bob) = (world.make("alice").await, world.make("bob").await);
+    let port = 20_000 + std::process::id() % 20_000;
+    let Some(mut offering) = script(&world, &alice, "meet", MEET, &format!("offer {port}")).await else { return };
+    let said = line(&mut offering).await;
+    let inside = said.strip_prefix("open ").unwrap();
+    let outside = crate::host::family(world.init(&alice).await);
+    let outside: Vec<String> = outside.iter().map(|process| process.pid.to_string()).collect();
+    let numbers = format!("{inside} {}", outside.join(" "));
+    for (tenant, expected) in [(&alice, true), (&bob, false)] {
+        world.backend.write_file(tenant, &at("look.py"), MEET.as_bytes().to_vec()).await.unwrap();
+        let done = world.run(tenant, &format!("python3 look.py look {port} {numbers}")).await;
+        let found: Vec<&str> = done.stdout.lines().filter_map(|line| line.strip_prefix("found ")).collect();
+        assert!(done.stdout.ends_with("looked\n"), "{done:?}");
+        if !expected {
+            assert!(found.is_empty(), "{found:?}");
+            continue;
+        }
+        for door in [
+            "socket /tmp",
+            "file /tmp",
+            "socket /home/agent",
+            "file /workspace",
+            "abstract socket",
+            "port",
+            "shared memory",
+            "queue",
+        ] {
+            assert!(found.contains(&door), "positive control: {door} is not in {found:?}");
+        }
+        if world.backend.assurances().leftovers == Leftovers::Visible {
+            for door in ["process", "signal", "trace"] {
+                assert!(found.contains(&door), "positive control: {door} is not in {found:?}");
+            }
+        }
+    }
+    within(offering.command.kill()).await.unwrap();
 }
 
 /// Starts a script that ends with its standard input.

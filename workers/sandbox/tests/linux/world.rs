@@ -59,7 +59,11 @@ pub(crate) fn world_with(name: &str, change: impl FnOnce(&mut Config)) -> Option
 
 /// A world whose tenants keep every capability and have no filter.
 pub(crate) fn world_as_guest_root(name: &str) -> Option<World> {
-    opened(name, |_| {}, LinuxBackend::open_for_test_as_guest_root)
+    world_as_guest_root_with(name, |_| {})
+}
+
+pub(crate) fn world_as_guest_root_with(name: &str, change: impl FnOnce(&mut Config)) -> Option<World> {
+    opened(name, change, LinuxBackend::open_for_test_as_guest_root)
 }
 
 /// A world some of whose ways are closed or broken.
