@@ -26,15 +26,13 @@ async fn groups_of_a_service_whose_state_is_gone_go_and_those_of_others_stay() {
     // Somebody else's, by name and by mark, and the trial of a process that lives and of one that does not.
     let mut strange = Vec::new();
     for group in &ours {
-        for name in ["playground-of-a-stranger", "playground-fe00-1"] {
-            strange.push(group.with_file_name(name));
+        for name in [format!("playground-of-{}", std::process::id()), format!("playground-0-{:x}", std::process::id())]
+        {
+            strange.push(Folder::make(group.with_file_name(name)));
         }
-        strange.push(group.join("try-1"));
+        strange.push(Folder::make(group.join("try-1")));
     }
-    let dead: Vec<PathBuf> = ours.iter().map(|group| group.join("try-2147483647")).collect();
-    for folder in strange.iter().chain(&dead) {
-        std::fs::create_dir(folder).unwrap();
-    }
+    let dead: Vec<Folder> = ours.iter().map(|group| Folder::make(group.join("try-2147483647"))).collect();
     // Moved and not removed, since another test's state could get the number of a removed folder and with it the name.
     let moved = tempfile::tempdir().unwrap();
     std::fs::rename(gone.path(), moved.path().join("gone")).unwrap();
@@ -42,18 +40,34 @@ async fn groups_of_a_service_whose_state_is_gone_go_and_those_of_others_stay() {
     let next = tempfile::tempdir().unwrap();
     let next = LinuxBackend::open(config(next.path())).unwrap();
     assert!(of_gone.iter().all(|group| !group.exists()), "{of_gone:?}");
-    assert!(of_kept.iter().chain(&strange).all(|group| group.exists()), "{of_kept:?} {strange:?}");
+    assert!(of_kept.iter().all(|group| group.exists()), "{of_kept:?}");
+    assert!(strange.iter().all(|folder| folder.0.exists()), "{strange:?}");
     assert_eq!(world.says(&me, "echo unharmed").await, "unharmed");
-    assert!(dead.iter().all(|trial| trial.exists()), "they are another service's");
+    assert!(dead.iter().all(|trial| trial.0.exists()), "they are another service's");
     drop(LinuxBackend::open(config(world.state.path())).unwrap());
-    assert!(dead.iter().all(|trial| !trial.exists()), "{dead:?}");
+    assert!(dead.iter().all(|trial| !trial.0.exists()), "{dead:?}");
     assert_eq!(world.says(&me, "echo unharmed").await, "unharmed");
-    for folder in &strange {
-        std::fs::remove_dir(folder).unwrap();
-    }
+    drop(strange);
     next.shutdown().await.unwrap();
     LinuxBackend::open(config(kept.path())).unwrap().shutdown().await.unwrap();
     assert!(host::groups(kept.path()).is_empty());
+}
+
+/// A group that goes with the test, however that ends.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 /// A service that runs a command in its own state and is killed.
