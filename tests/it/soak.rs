@@ -109,6 +109,10 @@ fn play(mut fleet: Fleet, plan: &Plan, victim: impl Fn(&mut Chance, u64) -> Part
 pub(crate) struct Chance(u64);
 
 impl Chance {
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -82,9 +82,7 @@ impl Remains {
         count("processes", self.processes as u64, now.processes as u64);
         count("mounts", self.mounts as u64, now.mounts as u64);
         count("loop devices", self.loops as u64, now.loops as u64);
-        // Edge and worker keep connections to each other for a while, as many as there were calls at once.
-        let kept = super::TENANTS.len();
-        for (index, (who, kept)) in [("supervisor", 0), ("edge", kept), ("worker", kept)].into_iter().enumerate() {
+        for (index, (who, kept)) in [("supervisor", 0), ("edge", KEPT), ("worker", KEPT)].into_iter().enumerate() {
             let bound = self.descriptors[index] + kept;
             count(&format!("descriptors of the {who}"), bound as u64, now.descriptors[index] as u64);
         }
@@ -223,3 +221,6 @@ fn resident(process: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
+
+/// The edge keeps so many connections to a worker at most, and for a while each of both may hold as many.
+const KEPT: usize = 32;
