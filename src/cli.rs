@@ -14,6 +14,8 @@ mod backend;
 #[cfg(feature = "mcp-http")]
 mod clean;
 #[cfg(feature = "mcp-http")]
+mod doctor;
+#[cfg(feature = "mcp-http")]
 mod door;
 #[cfg(feature = "mcp-http")]
 mod exec;
@@ -89,6 +91,9 @@ enum Verb {
     /// Open a shell in a tenant's sandbox, on a terminal of its own.
     #[cfg(feature = "mcp-http")]
     Shell(shell::Shell),
+    /// Try what this host can isolate and hold, and say what stands in the way.
+    #[cfg(feature = "mcp-http")]
+    Doctor(doctor::Doctor),
     /// End what runs of every tenant, and sweep what a killed service left.
     #[cfg(feature = "mcp-http")]
     Clean(Box<clean::Clean>),
@@ -130,6 +135,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Worker(worker) => worker.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| failure.report(), ExitCode::from),
         #[cfg(feature = "mcp-http")]
         Verb::Exec(exec) => return exec.run().map_or_else(|failure| failure.report(), ExitCode::from),
         #[cfg(feature = "mcp-http")]

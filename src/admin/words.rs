@@ -56,6 +56,12 @@ pub enum Request {
     },
     /// End the processes of every tenant.
     Clean,
+    /// Try what can be proven of isolation on this host.
+    Examine,
+    /// Serve a tenant's tools over a socket that the answer brings, as a client's input and output.
+    Speak {
+        tenant: Tenant,
+    },
     /// Start a command and hand its streams over.
     Run(Box<Run>),
 }
@@ -116,6 +122,7 @@ pub enum Answer {
     Cleaned {
         ended: usize,
     },
+    Examined(Vec<Check>),
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
     /// it is fed.
     Running,
@@ -124,6 +131,27 @@ pub enum Answer {
         why: Refusal,
         message: String,
     },
+}
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The same in every version.
+    pub id: String,
+    pub result: Verdict,
+    /// What was found.
+    pub what: String,
+    /// What makes it good, where it is not.
+    pub fix: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Ok,
+    /// It works, with less than this program can promise elsewhere.
+    Warn,
+    Fail,
 }
 
 /// How a command ended.
@@ -199,6 +227,20 @@ pub enum Refusal {
     /// There is no worker now, and nothing was done.
     NoWorker,
     Failed,
+}
+
+impl Check {
+    pub fn ok(id: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { id: id.into(), result: Verdict::Ok, what: what.into(), fix: None }
+    }
+
+    pub fn warn(id: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { id: id.into(), result: Verdict::Warn, what: what.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn fail(id: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { id: id.into(), result: Verdict::Fail, what: what.into(), fix: Some(fix.into()) }
+    }
 }
 
 impl Answer {

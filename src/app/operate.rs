@@ -1,6 +1,8 @@
 //! What an operator asks, done with the sandboxes of this process.
 
+mod examine;
 mod run;
+mod speak;
 
 use std::os::fd::OwnedFd;
 
@@ -19,6 +21,8 @@ pub async fn converse(sandbox: &Sandbox, connection: OwnedFd) {
     };
     let answer = if let Request::Run(wanted) = request {
         run::run(sandbox, *wanted, &mut answering).await
+    } else if let Request::Speak { tenant } = request {
+        speak::speak(sandbox, &tenant, &mut answering).await
     } else {
         operate(sandbox, request).await.unwrap_or_else(|fault| refusal(&fault))
     };
@@ -82,7 +86,8 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             }
             Answer::Cleaned { ended: live.len() }
         }
-        Request::Run(_) => Answer::refused(Refusal::Failed, "a command has more than one answer"),
+        Request::Examine => Answer::Examined(examine::examine(sandbox).await),
+        Request::Run(_) | Request::Speak { .. } => Answer::refused(Refusal::Failed, "this has more than one answer"),
     })
 }
 

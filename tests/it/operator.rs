@@ -1,6 +1,7 @@
 //! What an operator does with a tenant, beside a running service and without one.
 
 mod copy;
+mod doctor;
 mod exec;
 mod full_disk;
 mod race;

@@ -1,0 +1,213 @@
+//! What this host can isolate, found out by doing it with a tenant that is made for it and removed again.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use kit::Tenant;
+use sandbox::Sandbox;
+use sandbox::backend::{
+    CommandSpec, Direct, DiskQuota, Ends, Leftovers, Pile, PileState, Proof, Provision, Shell, Streams, UidMap,
+};
+use sandbox::settings::{Size, TenantSettings};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::net::unix::pipe::Receiver;
+
+use crate::admin::words::Check;
+
+/// Tries everything, one after the other.
+pub(super) async fn examine(sandbox: &Sandbox) -> Vec<Check> {
+    let mut checks = promised(sandbox);
+    let tenant = match fresh(sandbox).await {
+        Ok(tenant) => tenant,
+        Err(check) => {
+            checks.push(check);
+            return checks;
+        }
+    };
+    let settings = TenantSettings { disk: Some(Size::new(SMALL_DISK)), ..TenantSettings::default() };
+    let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
+    match sandbox.provision(&tenant, spec).await {
+        Ok(made) => {
+            checks.push(Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"));
+            checks.push(match made.pile {
+                PileState::Enforced => Check::ok("append-only", "a pile withstood being overwritten from inside"),
+                PileState::Unenforced | PileState::None => Check::warn(
+                    "append-only",
+                    "piles cannot be kept from being overwritten here",
+                    "run the service as root, with its state on ext4, xfs or btrfs",
+                ),
+            });
+            checks.push(confinement(sandbox, &tenant).await);
+            checks.push(network(sandbox, &tenant).await);
+            checks.push(death(sandbox, &tenant).await);
+        }
+        Err(fault) => checks.push(Check::fail("isolation", crate::app::chain(&fault), "see what is refused above")),
+    }
+    // Also what a failed making may have left.
+    match sandbox.destroy(&tenant, true).await {
+        Ok(()) | Err(sandbox::backend::BackendError::NotProvisioned(_)) => {}
+        Err(fault) => checks.push(Check::fail(
+            "removal",
+            crate::app::chain(&fault),
+            format!("playground user destroy {tenant} --delete-pile"),
+        )),
+    }
+    checks
+}
+
+/// What the backend has found when it was opened.
+fn promised(sandbox: &Sandbox) -> Vec<Check> {
+    let found = sandbox.assurances();
+    let mut checks = vec![
+        match found.uid_map {
+            UidMap::Range => Check::ok("user-ids", "each tenant has a range of user ids of its own"),
+            UidMap::Single => Check::warn(
+                "user-ids",
+                "all tenants have the one user id of this service",
+                "run the service as root, which gives each tenant ids of its own",
+            ),
+        },
+        match found.disk_quota {
+            DiskQuota::Hard => Check::ok("disk-quota", "the kernel bounds a tenant's files"),
+            DiskQuota::Soft => Check::warn(
+                "disk-quota",
+                "a tenant's files are counted, and it is stopped when they are too many",
+                "run the service as root, with mkfs.ext4 and loop devices, for a bound that the kernel holds",
+            ),
+            DiskQuota::None => Check::fail("disk-quota", "nothing bounds a tenant's files", "run the service as root"),
+        },
+        match (found.proof, found.leftovers) {
+            (Proof::Cgroup, _) => Check::ok("proof", "an emptied cgroup proves that a command is dead"),
+            (Proof::PidNamespace, Leftovers::Visible) => {
+                Check::ok("proof", "a reaped pid namespace proves that a command is dead")
+            }
+            (Proof::PidNamespace, Leftovers::Hidden) => Check::warn(
+                "proof",
+                "a reaped pid namespace proves that a command is dead; its background is hidden from later commands",
+                "run the service where it may make cgroups: as root, or with Delegate=yes in its unit",
+            ),
+            (Proof::None, _) => Check::fail("proof", "nothing proves that a command is dead", "use a newer kernel"),
+        },
+    ];
+    checks.extend(found.limits.iter().map(|(name, holder)| {
+        let id = format!("limit-{}", name.replace(' ', "-"));
+        let what = format!("{name}: {holder}");
+        // A bound on each process is all that there is for files; of the rest it is the weaker one.
+        if *name == "open files" || *name == "file size" || holder.contains("cgroup") {
+            Check::ok(id, what)
+        } else {
+            Check::warn(
+                id,
+                what,
+                "run the service where it may make cgroups: as root, or with Delegate=yes in its unit",
+            )
+        }
+    }));
+    checks
+}
+
+/// A name that no tenant has.
+async fn fresh(sandbox: &Sandbox) -> Result<Tenant, Check> {
+    let fix = "try again";
+    for number in 0..1000 {
+        let name = format!("doctor-{}-{number}", std::process::id());
+        let tenant = Tenant::parse_new(&name).map_err(|fault| Check::fail("isolation", fault.to_string(), fix))?;
+        match sandbox.look(&tenant).await {
+            Ok(found) if !found.sandbox && found.pile.is_none() => return Ok(tenant),
+            Ok(_) => {}
+            Err(fault) => return Err(Check::fail("isolation", crate::app::chain(&fault), fix)),
+        }
+    }
+    Err(Check::fail("isolation", "there is no name left for a tenant to try with", fix))
+}
+
+/// What the kernel says of a command's own rights.
+async fn confinement(sandbox: &Sandbox, tenant: &Tenant) -> Check {
+    const FIX: &str = "use a kernel with seccomp filters";
+    let text = match output(sandbox, tenant, "cat /proc/self/status").await {
+        Ok(text) => text,
+        Err(why) => return Check::fail("confinement", why, FIX),
+    };
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
+    let none = |name: &str| !field(name).is_empty() && field(name).chars().all(|digit| digit == '0');
+    if field("Seccomp:") == "2" && field("NoNewPrivs:") == "1" && none("CapEff:") && none("CapPrm:") && none("CapBnd:")
+    {
+        return Check::ok("confinement", "a command has a seccomp filter, no capability and no way to get one");
+    }
+    let found =
+        ["Seccomp:", "NoNewPrivs:", "CapEff:", "CapBnd:"].map(|name| format!("{name} {}", field(name))).join(", ");
+    Check::fail("confinement", format!("a command has more rights than it should: {found}"), FIX)
+}
+
+/// What a command sees of networks.
+async fn network(sandbox: &Sandbox, tenant: &Tenant) -> Check {
+    match output(sandbox, tenant, "tail -n +3 /proc/net/dev | cut -d: -f1").await {
+        Ok(text) if text.trim() == "lo" => {
+            let egress = sandbox.common().egress.clone().unwrap_or_default();
+            Check::ok("network", format!("a command has no network but its own loopback; egress for all is {egress}"))
+        }
+        Ok(text) => {
+            let found = text.split_whitespace().collect::<Vec<_>>().join(", ");
+            Check::fail("network", format!("a command sees {found}"), "use a kernel with network namespaces")
+        }
+        Err(why) => Check::fail("network", why, "see what is refused above"),
+    }
+}
+
+/// Ends a tree that does not want to end, and sees it dead.
+async fn death(sandbox: &Sandbox, tenant: &Tenant) -> Check {
+    const FIX: &str = "do not serve tenants on this host";
+    let Direct { ends, command } = match start(sandbox, tenant, TREE).await {
+        Ok(started) => started,
+        Err(why) => return Check::fail("death", why, FIX),
+    };
+    let Ends::Pipes { stdout, .. } = ends else { return Check::fail("death", "there are no pipes", FIX) };
+    let up = async {
+        let mut line = String::new();
+        BufReader::new(Receiver::from_owned_fd(stdout)?).read_line(&mut line).await.map(|_| line)
+    };
+    let up = tokio::time::timeout(PATIENCE, up).await;
+    let ended = sandbox.end(&*command).await;
+    match (up, ended) {
+        (_, Err(fault)) => Check::fail("death", crate::app::chain(&fault), FIX),
+        (Ok(Ok(line)), Ok(())) if line == "up\n" && !command.is_populated() => {
+            Check::ok("death", "a tree with its own sessions that ignores signals was ended, and is proven dead")
+        }
+        (Ok(Ok(_)), Ok(())) => Check::fail("death", "a tree that was ended is alive", FIX),
+        (Ok(Err(_)) | Err(_), Ok(())) => Check::fail("death", "a command does not begin in time", FIX),
+    }
+}
+
+async fn output(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<String, String> {
+    let Direct { ends, command } = start(sandbox, tenant, text).await?;
+    let Ends::Pipes { stdout, .. } = ends else { return Err("there are no pipes".to_owned()) };
+    let read = tokio::time::timeout(PATIENCE, whole(stdout)).await;
+    let ended = sandbox.end(&*command).await;
+    ended.map_err(|fault| crate::app::chain(&fault))?;
+    match read {
+        Ok(read) => read.map_err(|fault| fault.to_string()),
+        Err(_) => Err(format!("a command did not end within {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn whole(stdout: OwnedFd) -> std::io::Result<String> {
+    let mut text = String::new();
+    Receiver::from_owned_fd(stdout)?.take(MOST_BYTES).read_to_string(&mut text).await?;
+    Ok(text)
+}
+
+async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct, String> {
+    let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
+    sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| crate::app::chain(&fault))
+}
+
+const TREE: &str =
+    "trap '' TERM INT HUP; (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (sleep 1000 &) ; echo up; sleep 1000";
+
+/// Enough for a few small files, and soon made.
+const SMALL_DISK: u64 = 32 << 20;
+
+/// A busy host is slow; past this, something is stuck.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+const MOST_BYTES: u64 = 64 << 10;

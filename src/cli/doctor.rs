@@ -1,0 +1,109 @@
+//! `playground doctor`: what was tried, what came of it, and what to do.
+
+mod host;
+mod smoke;
+
+use clap::Args;
+use kit::Tenant;
+use serde_json::json;
+
+use super::door::{Door, otherwise};
+use super::failure::Failure;
+use super::place::Place;
+use super::say;
+use super::store::Store;
+use crate::admin::words::{Answer, Check, Request, Verdict};
+use crate::state::StateDir;
+
+/// Try what this host can isolate, prove and hold, with a tenant that is made for it and removed again. One check a line:
+/// ok, warn or fail; its id; what was found; and what makes it good. The exit code is 5 where one has failed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Doctor {
+    /// Also use a tenant's tools as a client does: open, exec, write, read, job, cancel, close.
+    #[arg(long, value_name = "TENANT", value_parser = Tenant::parse)]
+    smoke: Option<Tenant>,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+}
+
+impl Doctor {
+    pub(super) fn run(self) -> Result<u8, Failure> {
+        super::on_runtime(self.examine())
+    }
+
+    async fn examine(self) -> Result<u8, Failure> {
+        let state = self.place.open()?;
+        let mut checks = host::checks(&state, &self.store).await;
+        checks.extend(self.ask(&state).await);
+        let failed = checks.iter().filter(|check| check.result == Verdict::Fail).count();
+        if self.json {
+            say::data(&json!({ "v": 1, "checks": checks, "problems": failed }).to_string());
+        } else {
+            for Check { id, result, what, fix } in &checks {
+                let result = match result {
+                    Verdict::Ok => "ok",
+                    Verdict::Warn => "warn",
+                    Verdict::Fail => "fail",
+                };
+                // One line each, whatever an error's text holds.
+                let line = format!("{result}\t{id}\t{what}\t{}", fix.as_deref().unwrap_or_default());
+                say::data(line.replace('\n', " ").trim_end());
+            }
+        }
+        if failed == 0 {
+            return Ok(0);
+        }
+        say::talk(&format!("{failed} check{} failed", if failed == 1 { "" } else { "s" }));
+        Ok(PROBLEMS)
+    }
+
+    /// What only the sandboxes themselves can tell.
+    async fn ask(&self, state: &StateDir) -> Vec<Check> {
+        let door = match Door::open(state).await {
+            Ok(door) => door,
+            Err(fault) => {
+                return vec![Check::fail("isolation", fault.to_string(), "change what it names, and run this again")];
+            }
+        };
+        let mut checks = vec![if door.is_running() {
+            Check::ok("service", "a service runs on this state and was asked")
+        } else {
+            Check::ok("service", "no service runs on this state; this command tried everything itself")
+        }];
+        let answer = match door.ask(Request::Examine).await {
+            Ok(Answer::Examined(found)) => Ok(found),
+            Ok(_) => Err(otherwise()),
+            Err(fault) => Err(fault),
+        };
+        match answer {
+            Ok(found) => checks.extend(found),
+            Err(fault) => {
+                checks.push(Check::fail("worker", fault.to_string(), "look at the service's log, and restart it"));
+            }
+        }
+        if let Some(tenant) = &self.smoke {
+            checks.extend(smoke::checks(&door, tenant).await);
+        }
+        if let Err(fault) = door.close().await {
+            checks.push(Check::fail("shutdown", fault.to_string(), "look for processes that are left"));
+        }
+        checks
+    }
+}
+
+/// Checked, and found problems.
+const PROBLEMS: u8 = 5;
+
+const EXAMPLE: &str = "\
+Example:
+  playground doctor
+  playground doctor --smoke alice --json | jq '.checks[] | select(.result != \"ok\")'";
