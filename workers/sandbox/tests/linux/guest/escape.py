@@ -149,7 +149,7 @@ attempt("reach shared memory of the host", lambda: call(29, HOST["shared memory"
 attempt("reach semaphores of the host", lambda: call(64, HOST["shared memory"], 0, 0), "ENOENT")
 attempt("reach a message queue of the host", lambda: call(240, HOST["queue"].encode(), os.O_RDONLY, 0, 0), "ENOENT")
 attempt("find the service's keys", lambda: call(250, 10, -3, b"user", HOST["key"].encode(), 0), "EPERM", "ENOKEY", "EACCES", "ENOSYS")
-attempt("become another program of the operator's user", lambda: subprocess.run(["/opt/faculties/suid", "-u"], capture_output=True, text=True).stdout, "1000\n", "0\n" if WHO == "root" else None)
+attempt("become another program of the operator's user", lambda: subprocess.run(["/opt/faculties/suid", "-u"], capture_output=True, text=True).stdout, "1000\n", "0\n" if WHO == "root" else None, None if os.path.exists("/opt/faculties") else "ENOENT")
 
 # The network.
 for port in HOST["ports"]:
