@@ -1,10 +1,11 @@
-//! Isolation by namespaces of this host's kernel: no daemon, no image, no other program.
+//! Isolation by namespaces of this host's kernel: no daemon, no system of its own, and no other program but those that
+//! make and enlarge a disk.
 //!
 //! ```text
 //! service ──socket──> first process of a tenant (this program again, process 1 of its own namespaces)
 //!    │                    ├─ sh of a command ─ its tree        one cgroup a command, or one pid namespace
 //!    │                    └─ opens and replaces files as the tenant's user
-//!    └─ cgroups, user maps, folders, the pile's flag
+//!    └─ cgroups, user maps, disks or folders, the pile's flag
 //! ```
 //!
 //! It promises that a tenant has no capability, no user, no path and no network of the host (what it may reach outside,
@@ -22,6 +23,7 @@ mod environment;
 mod files;
 mod first_process;
 mod init;
+mod kept;
 mod launch;
 mod layout;
 mod live;

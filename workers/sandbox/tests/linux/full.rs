@@ -76,6 +76,33 @@ async fn on_a_full_disk_the_service_goes_on_and_a_sandbox_can_be_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_free_can_be_promised_to_the_last_byte_and_not_one_more() {
+    for no_disks in [false, true] {
+        let Some((_disk, state)) = small_disk(96) else { return };
+        let backend = match LinuxBackend::open_for_test(config(&state), Door { no_disks, ..Door::default() }) {
+            Ok(backend) => backend,
+            Err(BackendError::NoIsolation(why)) => return crate::skip::skipped("last byte", &why.to_string()),
+            Err(fault) => panic!("{fault}"),
+        };
+        let wish = |bytes| {
+            let disk = Some(Size::new(bytes));
+            let settings = TenantSettings { disk, inodes: Some(1000), ..TenantSettings::default() };
+            Provision { settings, ..Provision::from(Pile::None) }
+        };
+        let me = tenant("me");
+        let free = |made: Result<_, BackendError>| match made {
+            Err(BackendError::NoRoom { free, .. }) => free.bytes(),
+            other => panic!("{other:?}"),
+        };
+        let most = free(backend.provision(&me, &wish(1 << 40)).await);
+        assert!(most < 92 << 20 && most > 64 << 20, "a twentieth is kept back: {most}");
+        assert_eq!(free(backend.provision(&me, &wish(most + 1)).await), most);
+        assert!(backend.provision(&me, &wish(most)).await.unwrap().created);
+        within(backend.shutdown()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn opening_and_removing_from_two_processes_never_meet() {
     let Some(world) = world("two processes") else { return };
     let me = tenant("me");

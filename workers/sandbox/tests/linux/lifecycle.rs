@@ -105,6 +105,36 @@ async fn each_tenant_has_users_of_its_own_where_the_host_gives_ranges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn users_of_a_destroyed_tenant_are_nobodys_again_unless_its_pile_is_kept() {
+    let Some(world) = world("ranges for ever") else { return };
+    if world.backend.assurances().uid_map == UidMap::Single {
+        return;
+    }
+    let first = |name: &str| {
+        let text = std::fs::read_to_string(world.state.path().join(format!("tenants/{name}/meta.json"))).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["first_uid"].as_u64().unwrap()
+    };
+    let me = world.make_with("me", Pile::Unenforced).await;
+    let before = first("me");
+    world.backend.destroy(&me, false).await.unwrap();
+    world.make_with("me", Pile::Unenforced).await;
+    assert_eq!(first("me"), before, "the kept pile is its users'");
+    world.backend.destroy(&me, true).await.unwrap();
+    world.make("other").await;
+    world.make("me").await;
+    assert!(first("other") >= before + 100_000 && first("me") >= before + 200_000);
+    // What the host's tables promise to others is taken by nobody.
+    let tables = ["/etc/subuid", "/etc/subgid"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    for line in tables.iter().flat_map(|table| table.lines()) {
+        let mut parts = line.split(':').skip(1).map(|part| part.parse::<u64>().unwrap());
+        let (start, count) = (parts.next().unwrap(), parts.next().unwrap());
+        for mine in [first("me"), first("other")] {
+            assert!(mine + 65_536 <= start || mine >= start + count, "{line} and {mine}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn destroying_ends_the_processes_and_removes_the_files() {
     let Some(world) = world("destroy") else { return };
     let me = world.make("me").await;

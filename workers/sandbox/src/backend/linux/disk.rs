@@ -177,3 +177,44 @@ const LETTING_GO: Duration = Duration::from_secs(60);
 
 /// Less than this, beside the file system's own tables and journal, would be given back at every stop for nothing.
 const WORTH_GIVING_BACK: u64 = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Disk, Nodes, format, is_possible, resting};
+
+    #[test]
+    fn who_comes_second_waits_until_the_first_has_let_go() {
+        let place = tempfile::tempdir().unwrap();
+        let nodes = Nodes { host: Path::new("/dev"), spare: place.path() };
+        if !is_possible(nodes) {
+            // Only root has disks; that it does have them here, the tests of the whole backend say.
+            return;
+        }
+        let image = place.path().join("disk.img");
+        format(&image, 16 << 20, 1000).unwrap();
+        let first = Disk::mount(&image, 0, nodes).unwrap();
+        first.furnish(12_345).unwrap();
+        let used = first.usage().unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| Disk::mount(&image, 0, nodes).unwrap());
+            // It cannot have come through, as long as this one has the lock; nothing could be waited for instead.
+            assert!(!second.is_finished());
+            assert_eq!(shown(place.path()), 1);
+            drop(first);
+            let second = second.join().unwrap();
+            assert_eq!(shown(place.path()), 1);
+            assert_eq!(second.usage().unwrap(), used);
+            second.close().unwrap();
+        });
+        assert_eq!(shown(place.path()), 0);
+        assert_eq!(resting(&image).unwrap(), used, "a resting disk says what a mounted one did");
+    }
+
+    fn shown(below: &Path) -> usize {
+        let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
+        let files = devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
+        files.filter(|file| Path::new(file.trim()).starts_with(below)).count()
+    }
+}

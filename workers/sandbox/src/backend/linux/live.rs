@@ -15,9 +15,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 
 use super::cgroup::{CommandCgroup, TenantCgroup};
-use super::disk::Disk;
+use super::kept::{Keeping, Kept};
 use super::launch::{ALL_CHILDREN, Launched};
-use super::layout::{Hold, step};
 use super::quota::Quota;
 use super::wire::{self, FileFault, Order, Report, Status, Step};
 use crate::backend::{BackendError, ControlLost, Exit, Usage};
@@ -39,17 +38,7 @@ pub(super) struct Live {
     /// Absent where the kernel bounds the tenant's files.
     pub(super) quota: Option<Quota>,
     /// Kept until the last process is gone.
-    kept: Mutex<Option<Kept>>,
-    /// Becomes true when nothing is kept any more.
-    rested: watch::Sender<bool>,
-}
-
-/// What a running tenant has of the host.
-#[derive(Debug)]
-pub(super) struct Kept {
-    /// Let go of before the hold, so that who has the hold finds the disk free.
-    pub(super) disk: Option<Disk>,
-    pub(super) hold: Hold,
+    kept: Keeping,
 }
 
 #[derive(Default)]
@@ -120,8 +109,7 @@ impl Live {
             table: Mutex::new(Table::default()),
             dead: watch::Sender::new(false),
             quota,
-            kept: Mutex::new(kept),
-            rested: watch::Sender::new(false),
+            kept: Keeping::new(kept),
         }))
     }
 
@@ -166,40 +154,7 @@ impl Live {
         }
         self.close();
         let this = Arc::clone(&self);
-        let _ = tokio::task::spawn_blocking(move || this.let_rest()).await;
-    }
-
-    /// Lets go of what is kept of the host. What the disk still has in memory is written out, which may take longer than
-    /// anybody who only wants the processes dead should wait. Blocks.
-    fn let_rest(&self) {
-        let kept = self.kept().take();
-        if let Some(Kept { disk, hold }) = kept {
-            if let Some(Err(fault)) = disk.map(Disk::close) {
-                tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's disk is not free");
-            }
-            drop(hold);
-            self.rested.send_replace(true);
-        }
-    }
-
-    /// Waits until nothing of the host is kept any more. The tenant must have ended.
-    pub(super) async fn rest(&self) -> Result<(), BackendError> {
-        let mut rested = self.rested.subscribe();
-        match tokio::time::timeout(RESTING, rested.wait_for(|rested| *rested)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => {
-                Err(step(format!("let go of the disk of {}", self.tenant))(io::ErrorKind::TimedOut.into()))
-            }
-        }
-    }
-
-    /// What the disk holds, if there is one.
-    pub(super) fn usage(&self) -> Option<io::Result<Usage>> {
-        self.kept().as_ref()?.disk.as_ref().map(Disk::usage)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        let _ = tokio::task::spawn_blocking(move || this.kept.let_go(&this.tenant)).await;
     }
 
     /// The kernel lets a first process be reaped only when its whole namespace is empty: this is the proof of death.
@@ -212,6 +167,16 @@ impl Live {
             }
             ready.clear_ready();
         }
+    }
+
+    /// Waits until nothing of the host is kept any more. The tenant must have ended.
+    pub(super) async fn rest(&self) -> Result<(), BackendError> {
+        self.kept.gone(&self.tenant).await
+    }
+
+    /// What the disk holds, if there is one.
+    pub(super) fn usage(&self) -> Option<io::Result<Usage>> {
+        self.kept.usage()
     }
 
     /// Tells everyone who waits for anything of this tenant that it has ended.
@@ -270,7 +235,7 @@ impl Live {
         if let Err(fault) = removed {
             tracing::warn!(tenant = %self.tenant, %fault, "a dead tenant's cgroups cannot be removed");
         }
-        self.let_rest();
+        self.kept.let_go(&self.tenant);
     }
 
     /// A number for the next order.
@@ -471,9 +436,6 @@ impl Job {
         });
     }
 }
-
-/// Longer than a disk may take to be let go of.
-const RESTING: Duration = Duration::from_secs(90);
 
 /// 128 and the number of the signal.
 const BY_KILL: i32 = 137;
