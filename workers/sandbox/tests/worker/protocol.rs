@@ -91,3 +91,21 @@ async fn every_structured_result_has_what_its_schema_requires() {
     }
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_writes_all_the_time_reports_at_most_twice_a_second() {
+    let name = "a_command_that_writes_all_the_time_reports_at_most_twice_a_second";
+    let Some(world) = world(name, &["a"]).await else { return };
+    let session = world.open("a").await;
+    let command = "i=0; while [ $i -lt 250 ]; do i=$((i+1)); echo $i; sleep 0.01; done";
+    let arguments = json!({ "session": session, "command": command });
+    let params = json!({ "name": "exec", "arguments": arguments, "_meta": { "progressToken": "t" } });
+    let events = soon(world.rpc("a", "tools/call", params)).await.events();
+    let (result, progress) = events.split_last().unwrap();
+    let took = result["result"]["_meta"]["duration_ms"].as_u64().unwrap();
+    let most = 1 + usize::try_from(took / 500).unwrap();
+    assert!((1..=most).contains(&progress.len()), "{} reports in {took} ms", progress.len());
+    let steps: Vec<_> = progress.iter().map(|event| event["params"]["progress"].as_f64().unwrap()).collect();
+    assert!(steps.is_sorted_by(|before, after| before < after), "{steps:?}");
+    world.end().await;
+}
