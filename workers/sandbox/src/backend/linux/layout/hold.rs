@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
 
 use super::{Home, open_lock, step};
 use crate::backend::BackendError;
@@ -19,6 +21,7 @@ impl Home {
     pub(in crate::backend::linux) fn hold(&self) -> Result<Hold, BackendError> {
         let path = self.folder.join("lock");
         let naming = || step(format!("lock {}", path.display()));
+        let deadline = kit::clock::now() + FADING;
         loop {
             let opened = self.ballast.write(|| open_lock(&path), kit::ballast::is_full);
             let mut lock = match opened {
@@ -32,6 +35,10 @@ impl Home {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let mut holder = String::new();
                     let _ = lock.read_to_string(&mut holder);
+                    if is_gone(holder.trim()) && kit::clock::now() < deadline {
+                        std::thread::sleep(Duration::from_millis(1));
+                        continue;
+                    }
                     let holder = format!("process {}", holder.trim());
                     return Err(BackendError::Held { tenant: self.tenant.clone(), holder });
                 }
@@ -56,11 +63,51 @@ impl Drop for Hold {
     }
 }
 
+/// Whether a holder is dead: then the lock is one that a process which it was just starting has not closed yet.
+fn is_gone(holder: &str) -> bool {
+    let holder = holder.parse().ok().and_then(Pid::from_raw);
+    holder.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+}
+
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match path.symlink_metadata() {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(fault) => Err(fault),
+    }
+}
+
+/// A process that is born closes what it inherited at once, on a busy host a little later.
+const FADING: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use kit::Tenant;
+    use rustix::fs::{FlockOperation, flock};
+
+    use super::super::{Layout, open_lock};
+    use crate::backend::BackendError;
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_for_a_moment_is_waited_for_and_a_living_ones_is_not() {
+        let state = tempfile::tempdir().unwrap();
+        let home = Layout::open(state.path()).unwrap().tenant(&Tenant::parse_new("me").unwrap()).unwrap();
+        assert!(matches!(home.hold(), Err(BackendError::NotProvisioned(_))), "in no folder there is nothing to hold");
+        fs::create_dir(home.folder()).unwrap();
+        let path = home.folder().join("lock");
+        let copy = open_lock(&path).unwrap();
+        flock(&copy, FlockOperation::LockExclusive).unwrap();
+        fs::write(&path, format!("{}\n", std::process::id())).unwrap();
+        assert!(matches!(home.hold(), Err(BackendError::Held { .. })));
+        // No process has the highest number that there can be.
+        fs::write(&path, format!("{}\n", i32::MAX)).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| home.hold().map(drop).map_err(|fault| fault.to_string()));
+            drop(copy);
+            assert_eq!(waiting.join().unwrap(), Ok(()));
+        });
     }
 }
