@@ -4,6 +4,7 @@ mod copy;
 mod doctor;
 mod exec;
 mod full_disk;
+mod ordinary_user;
 mod race;
 mod setting;
 mod shell;
