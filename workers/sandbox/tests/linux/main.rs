@@ -35,6 +35,8 @@ mod outside;
 #[cfg(test)]
 mod owner;
 #[cfg(test)]
+mod siege;
+#[cfg(test)]
 #[path = "../support/skip.rs"]
 mod skip;
 #[cfg(test)]
