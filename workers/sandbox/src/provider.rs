@@ -264,6 +264,10 @@ impl Provider {
         self.0.watch.abort();
         self.0.jobs.close().await;
         let ended = self.heed(self.0.backend.shutdown().await);
+        if ended.as_ref().is_err_and(|fault| fault.control_lost().is_some()) {
+            // What waits for the processes that do not die would wait for ever; the word that they live comes first.
+            return ended;
+        }
         self.0.jobs.drained().await;
         self.0.turns.drained().await;
         ended

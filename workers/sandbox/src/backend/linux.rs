@@ -405,7 +405,8 @@ impl Backend for LinuxBackend {
                     lost = Err(fault.into());
                 }
             }
-            for slot in &slots {
+            // What does not die keeps what it has; waiting for that would only delay the word that control is lost.
+            for slot in slots.iter().filter(|slot| slot.live().is_none()) {
                 if let Err(fault) = slot.settle().await {
                     tracing::warn!(%fault, "a disk is still in use");
                 }

@@ -35,6 +35,8 @@ pub(super) struct Live {
     next: AtomicU64,
     table: Mutex<Table>,
     dead: watch::Sender<bool>,
+    /// Whether its death was waited for in vain: nobody waits a second time.
+    lost: AtomicBool,
     /// Absent where the kernel bounds the tenant's files.
     pub(super) quota: Option<Quota>,
     /// Kept until the last process is gone.
@@ -108,6 +110,7 @@ impl Live {
             next: AtomicU64::new(1),
             table: Mutex::new(Table::default()),
             dead: watch::Sender::new(false),
+            lost: AtomicBool::new(false),
             quota,
             kept: Keeping::new(kept),
         }))
@@ -211,19 +214,31 @@ impl Live {
     pub(super) async fn end(&self) -> Result<(), ControlLost> {
         self.let_go();
         let mut dead = self.dead.subscribe();
+        if self.lost.load(Ordering::Relaxed) && !*dead.borrow() {
+            return Err(self.not_gone());
+        }
         // Twice the deadline: the process has its time, then its cgroups have theirs.
         match tokio::time::timeout(2 * self.deadline, dead.wait_for(|dead| *dead)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(ControlLost {
-                tenant: self.tenant.clone(),
-                reason: format!("its first process was not gone within {:?}", 2 * self.deadline),
-            }),
+            Ok(Err(_)) | Err(_) => {
+                self.lost.store(true, Ordering::Relaxed);
+                Err(self.not_gone())
+            }
         }
+    }
+
+    fn not_gone(&self) -> ControlLost {
+        let reason = format!("its first process was not gone within {:?}", 2 * self.deadline);
+        ControlLost { tenant: self.tenant.clone(), reason }
     }
 
     /// Ends the tenant from a thread that may block, when nothing listens to its first process any more.
     pub(super) fn abandon(&self) {
         self.let_go();
+        if self.lost.load(Ordering::Relaxed) {
+            // It was waited for long enough, and a person has to look at what is left.
+            return;
+        }
         let options = WaitIdOptions::EXITED | WaitIdOptions::from_bits_retain(ALL_CHILDREN);
         let mut gone = [PollFd::new(self.handle.get_ref(), PollFlags::IN)];
         let deadline = Timespec::try_from(self.deadline).ok();
