@@ -426,7 +426,10 @@ pub enum BackendError {
     ControlLost(#[from] ControlLost),
     #[error("the sandbox of {0} is disabled by the operator")]
     Disabled(Tenant),
-    #[error("{wanted} cannot be promised: {free} are free and not promised to other tenants")]
+    #[error(
+        "{wanted} cannot be promised: {free} are free and not promised to other tenants; choose a smaller --disk, or \
+         promise it all the same with --overcommit"
+    )]
     NoRoom { wanted: Size, free: Size },
     #[error("the self-test from inside failed: {0}")]
     SelfTest(String),

@@ -287,7 +287,7 @@ async fn more_than_there_is_is_promised_only_when_the_operator_says_so() {
     let (two, wish) = spec("two", None, false);
     world.backend.provision(&two, &wish).await.unwrap();
     let usual = world.backend.record(&two).await.unwrap().settings.disk.unwrap().bytes();
-    assert!((256 << 20..=10 << 30).contains(&usual) && usual <= left / 4 + (1 << 30), "{usual} of {left}");
+    assert!((256 << 20..=10 << 30).contains(&usual) && usual <= left / 4, "{usual} of {left}");
     let (three, wish) = spec("three", Some(half + (2 << 30)), true);
     world.backend.provision(&three, &wish).await.unwrap();
     world.backend.change(&one, grow(half + (1 << 30), true)).await.unwrap();

@@ -57,7 +57,7 @@ impl Layout {
 impl Promising {
     /// What a tenant gets of which nobody decided.
     pub(in crate::backend::linux) fn usual(&self) -> u64 {
-        (self.unpromised / USUAL_PART).clamp(LEAST_USUAL, MOST_USUAL)
+        usual_of(self.unpromised)
     }
 
     /// Whether this much more can be promised.
@@ -73,9 +73,72 @@ impl Promising {
 const RESERVED_PART: u64 = 20;
 const MOST_RESERVED: u64 = 1 << 30;
 
-/// A quarter of what is there, so that the next tenants find something too.
-const USUAL_PART: u64 = 4;
+/// A disk that leaves room for the disks of many that come later.
+fn usual_of(unpromised: u64) -> u64 {
+    let share = (unpromised / USUAL_PART).clamp(GOOD_USUAL, MOST_USUAL);
+    share.min(unpromised / LARGEST_PART).max(LEAST_USUAL)
+}
+
+/// A small host of 60 GB has some forty tenants before it has to refuse one.
+const USUAL_PART: u64 = 16;
 const MOST_USUAL: u64 = 10 << 30;
 
-/// Less would not hold a toolchain.
+/// Holds a toolchain; but not at the price of all that is left: one tenant takes no more of that than a quarter.
+const GOOD_USUAL: u64 = 1 << 30;
+const LARGEST_PART: u64 = 4;
+
+/// Less would not hold the packages of one program.
 const LEAST_USUAL: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST_USUAL, Promising, usual_of};
+    use crate::backend::BackendError;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_usual_disk_is_a_sixteenth_and_leaves_three_quarters_to_others() {
+        for (unpromised, usual) in [
+            (0, 256 * MIB),
+            (256 * MIB, 256 * MIB),
+            (GIB, 256 * MIB),
+            (2 * GIB, 512 * MIB),
+            (4 * GIB - 4, GIB - 1),
+            (4 * GIB, GIB),
+            (16 * GIB, GIB),
+            (16 * GIB + 16, GIB + 1),
+            (64 * GIB, 4 * GIB),
+            (160 * GIB - 16, 10 * GIB - 1),
+            (160 * GIB, 10 * GIB),
+            (1 << 50, 10 * GIB),
+            (u64::MAX, 10 * GIB),
+        ] {
+            assert_eq!(usual_of(unpromised), usual, "{unpromised}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_sixty_gigabytes_takes_more_than_thirty_tenants_of_whom_nobody_decided() {
+        let mut free = 60_000_000_000;
+        let mut tenants = 0;
+        while free >= usual_of(free) {
+            free -= usual_of(free);
+            tenants += 1;
+        }
+        assert!(tenants > 30 && free < LEAST_USUAL, "{tenants}, {free} left");
+    }
+
+    #[test]
+    fn a_promise_that_cannot_be_kept_is_refused_with_how_to_go_on() {
+        let lock = || tempfile::tempfile().unwrap();
+        let full = Promising { _lock: lock(), unpromised: LEAST_USUAL };
+        full.keep(full.usual()).unwrap();
+        let fuller = Promising { _lock: lock(), unpromised: LEAST_USUAL - 1 };
+        let refused = fuller.keep(fuller.usual()).unwrap_err();
+        assert!(matches!(refused, BackendError::NoRoom { .. }));
+        let text = refused.to_string();
+        assert!(text.contains("a smaller --disk") && text.contains("--overcommit"), "{text}");
+    }
+}
