@@ -18,7 +18,8 @@ pub(crate) struct Client {
 impl Client {
     /// Makes a tenant without a pile in a state, served or not, and yields its token.
     pub(crate) fn mint(state: &Path, tenant: &str) -> String {
-        let mut command = playground(["user", "create", tenant, "--no-pile", "--state"]);
+        // Small, so that many tenants can be promised theirs on a disk that is nearly full.
+        let mut command = playground(["user", "create", tenant, "--no-pile", "--disk", "256MiB", "--state"]);
         command.arg(state);
         let output = run(command);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
