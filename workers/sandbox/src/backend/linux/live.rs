@@ -1,10 +1,13 @@
 //! A tenant that runs: its first process, the conversation with it, and its commands.
 
+mod commands;
+mod conversation;
+
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::{Tenant, tasks::Tasks};
@@ -14,14 +17,17 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 
-use super::cgroup::{CommandCgroup, TenantCgroup};
+use super::cgroup::TenantCgroup;
 use super::kept::{Keeping, Kept};
 use super::launch::{ALL_CHILDREN, Launched};
 use super::quota::Quota;
-use super::wire::{self, FileFault, Order, Report, Status, Step};
+use super::wire::{self, Report};
 use crate::backend::{BackendError, ControlLost, Exit, Usage};
 use crate::settings::Egress;
 use crate::sys::kernel;
+
+pub(super) use self::commands::Job;
+pub(super) use self::conversation::Answer;
 
 /// A running tenant. It ends once, and says so to everyone who waits.
 pub(super) struct Live {
@@ -51,41 +57,6 @@ struct Table {
     jobs: HashMap<u64, Arc<Job>>,
     /// Ended commands whose groups still hold processes.
     leftovers: Vec<Arc<Job>>,
-}
-
-/// What an order led to.
-#[derive(Debug)]
-pub(super) enum Answer {
-    /// With this side of its terminal, where it was to have one.
-    Started(Option<OwnedFd>),
-    NotStarted(Step, io::Error),
-    Opened(OwnedFd),
-    Written {
-        bytes: u64,
-        created: bool,
-        size: u64,
-    },
-    Made,
-    FileFault(FileFault),
-    SelfTested(Vec<String>),
-}
-
-/// A command as the first process knows it.
-pub(super) struct Job {
-    pub(super) id: u64,
-    /// Absent where the command has a pid namespace instead.
-    pub(super) cgroup: Option<CommandCgroup>,
-    pub(super) exit: watch::Sender<Option<Exit>>,
-    /// Set when nothing of a command with a pid namespace is left.
-    pub(super) gone: watch::Sender<bool>,
-    /// Whether we ended it ourselves because there were too many files.
-    pub(super) over_quota: AtomicBool,
-    /// Whether we ended it ourselves, so that the kernel did not.
-    pub(super) killed: AtomicBool,
-    /// How many processes of the tenant the kernel had ended for want of memory when this command began.
-    lost_before: u64,
-    /// How many it had ended of this command when the shell ended.
-    lost: OnceLock<u64>,
 }
 
 impl Live {
@@ -253,174 +224,6 @@ impl Live {
         self.kept.let_go(&self.tenant);
     }
 
-    /// A number for the next order.
-    pub(super) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Registers a command before it is ordered, so that no report of it can come too early.
-    pub(super) fn register(&self, id: u64, cgroup: Option<CommandCgroup>) -> Result<Arc<Job>, BackendError> {
-        let lost_before = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
-        let job = Arc::new(Job {
-            id,
-            cgroup,
-            exit: watch::Sender::new(None),
-            gone: watch::Sender::new(false),
-            over_quota: AtomicBool::new(false),
-            killed: AtomicBool::new(false),
-            lost_before,
-            lost: OnceLock::new(),
-        });
-        let mut table = self.table();
-        if table.closed {
-            return Err(BackendError::SandboxEnded(self.tenant.clone()));
-        }
-        table.jobs.insert(id, Arc::clone(&job));
-        Ok(job)
-    }
-
-    /// Forgets a command that was not started.
-    pub(super) fn forget(&self, id: u64) {
-        let job = self.table().jobs.remove(&id);
-        if let Some(cgroup) = job.as_ref().and_then(|job| job.cgroup.as_ref()) {
-            cgroup.remove();
-        }
-    }
-
-    /// Whether a command runs, or left something that does.
-    pub(super) fn has_processes(&self) -> bool {
-        let table = self.table();
-        let populated = |job: &Arc<Job>| job.cgroup.as_ref().is_some_and(CommandCgroup::is_populated);
-        !table.jobs.is_empty() || table.leftovers.iter().any(populated)
-    }
-
-    /// Gives an order and waits for what came of it.
-    pub(super) async fn ask(
-        &self,
-        id: u64,
-        order: &Order,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> Result<Answer, BackendError> {
-        let ended = || BackendError::SandboxEnded(self.tenant.clone());
-        let (answer, answered) = oneshot::channel();
-        {
-            let mut table = self.table();
-            if table.closed {
-                return Err(ended());
-            }
-            table.waiting.insert(id, answer);
-        }
-        let sent = self.order(order, descriptors).await;
-        if sent.is_err() {
-            self.table().waiting.remove(&id);
-            return Err(ended());
-        }
-        answered.await.map_err(|_closed| ended())
-    }
-
-    /// Gives an order. The descriptors travel with it and may be closed afterwards.
-    pub(super) async fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        loop {
-            let mut ready = self.socket.writable().await?;
-            if let Ok(sent) = ready.try_io(|socket| wire::send(socket.as_fd(), order, descriptors)) {
-                return sent;
-            }
-        }
-    }
-
-    fn hear(&self, report: Report, descriptors: Vec<OwnedFd>) {
-        match report {
-            Report::Ready | Report::Refused { .. } => {}
-            Report::Started { id } => self.answer(id, Answer::Started(descriptors.into_iter().next())),
-            Report::NotStarted { id, step, errno } => {
-                self.answer(id, Answer::NotStarted(step, io::Error::from_raw_os_error(errno)));
-            }
-            Report::Ended { id, status, last } => self.ended(id, status, last),
-            Report::Gone { id } => {
-                if let Some(job) = self.table().jobs.remove(&id) {
-                    job.gone.send_replace(true);
-                }
-            }
-            Report::Opened { id } => match descriptors.into_iter().next() {
-                Some(file) => self.answer(id, Answer::Opened(file)),
-                None => self.answer(id, Answer::FileFault(FileFault::Errno(libc::EBADF))),
-            },
-            Report::Written { id, bytes, created, size } => self.answer(id, Answer::Written { bytes, created, size }),
-            Report::Made { id } => self.answer(id, Answer::Made),
-            Report::FileFault { id, fault } => self.answer(id, Answer::FileFault(fault)),
-            Report::SelfTested { id, faults } => self.answer(id, Answer::SelfTested(faults)),
-        }
-    }
-
-    fn answer(&self, id: u64, answer: Answer) {
-        if let Some(waiting) = self.table().waiting.remove(&id) {
-            // Who asked may have stopped waiting; a descriptor in the answer is then closed here.
-            let _ = waiting.send(answer);
-        }
-    }
-
-    fn ended(&self, id: u64, status: Status, last: bool) {
-        // A command that ends before it could say that it started was ended at once.
-        self.answer(id, Answer::Started(None));
-        let job = {
-            let mut table = self.table();
-            let Some(job) = table.jobs.get(&id).map(Arc::clone) else { return };
-            if job.cgroup.is_some() {
-                table.jobs.remove(&id);
-                // At one instant, so that what it left is never unseen.
-                table.leftovers.push(Arc::clone(&job));
-            }
-            job
-        };
-        if last {
-            job.gone.send_replace(true);
-        }
-        // Now, since its group may be gone in a moment.
-        let _ = job.lost.set(self.lost_to_memory(&job));
-        job.end(self.exit(&job, status));
-        self.tidy();
-        if let Some(quota) = &self.quota {
-            quota.ask();
-        }
-    }
-
-    fn exit(&self, job: &Job, status: Status) -> Exit {
-        if job.over_quota.load(Ordering::Relaxed) {
-            return Exit::OverQuota;
-        }
-        // A shell whose program was ended for want of memory says so with the code that shells use for its signal.
-        let by_kill = matches!(status, Status::Signal(libc::SIGKILL) | Status::Code(BY_KILL));
-        if by_kill && !job.killed.load(Ordering::Relaxed) && self.lost_to_memory(job) > 0 {
-            return Exit::OutOfMemory;
-        }
-        match status {
-            Status::Code(code) => Exit::Code(code),
-            Status::Signal(signal) => Exit::Signal(signal),
-        }
-    }
-
-    /// How many processes of a command the kernel ended for want of memory, up to the end of its shell.
-    pub(super) fn lost_to_memory(&self, job: &Job) -> u64 {
-        let counted = || {
-            let own = job.cgroup.as_ref().and_then(CommandCgroup::ended_for_memory);
-            let all = || self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
-            own.unwrap_or_else(|| all().saturating_sub(job.lost_before))
-        };
-        job.lost.get().copied().unwrap_or_else(counted)
-    }
-
-    /// Commands that may have processes: those whose shell runs, and those that left something.
-    pub(super) fn running(&self) -> Vec<Arc<Job>> {
-        let table = self.table();
-        table.jobs.values().chain(&table.leftovers).map(Arc::clone).collect()
-    }
-
-    pub(super) fn is_busy(&self) -> bool {
-        self.tidy();
-        let table = self.table();
-        !table.jobs.is_empty() || !table.leftovers.is_empty()
-    }
-
     /// Waits for the tenant's end.
     pub(super) async fn died(&self) {
         let mut dead = self.dead.subscribe();
@@ -428,29 +231,7 @@ impl Live {
         let _ = dead.wait_for(|dead| *dead).await;
     }
 
-    /// Removes the groups of commands of which nothing is left.
-    fn tidy(&self) {
-        let mut table = self.table();
-        table.leftovers.retain(|job| job.cgroup.as_ref().is_some_and(|cgroup| !cgroup.remove()));
-    }
-
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl Job {
-    /// The first end that is told counts.
-    fn end(&self, exit: Exit) {
-        self.exit.send_if_modified(|known| {
-            let first = known.is_none();
-            if first {
-                *known = Some(exit);
-            }
-            first
-        });
-    }
-}
-
-/// 128 and the number of the signal.
-const BY_KILL: i32 = 137;
