@@ -288,7 +288,7 @@ async fn one_connection_too_many_waits_until_another_ends() {
     assert_eq!(server.connections(), 65);
     go_on(&mut client).await;
     assert_eq!(line(&mut client).await, "200");
-    server.holds(66).await;
+    server.has_seen(66).await;
     second.command.kill().await.unwrap();
 }
 

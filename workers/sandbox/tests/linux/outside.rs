@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub(crate) struct Server {
 
 #[derive(Default)]
 struct Seen {
-    connections: AtomicUsize,
+    connections: watch::Sender<usize>,
     open: watch::Sender<usize>,
     heads: Mutex<Vec<String>>,
     /// How many bytes were said before nobody took more for a while.
@@ -52,7 +51,7 @@ impl Server {
         let (all, connections) = (Arc::clone(&seen), Tasks::new());
         tasks.start(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                all.connections.fetch_add(1, Ordering::SeqCst);
+                all.connections.send_modify(|connections| *connections += 1);
                 all.open.send_modify(|open| *open += 1);
                 let (seen, service) = (Arc::clone(&all), service.clone());
                 connections.start(async move {
@@ -74,7 +73,12 @@ impl Server {
 
     /// How many have ever connected.
     pub(crate) fn connections(&self) -> usize {
-        self.seen.connections.load(Ordering::SeqCst)
+        *self.seen.connections.borrow()
+    }
+
+    /// Waits until so many have ever connected.
+    pub(crate) async fn has_seen(&self, connections: usize) {
+        within(self.seen.connections.subscribe().wait_for(|seen| *seen == connections)).await.unwrap();
     }
 
     /// The heads of the requests that came.
