@@ -44,7 +44,6 @@ mod user;
 #[cfg(feature = "mcp-http")]
 mod worker;
 
-#[cfg(feature = "mcp-http")]
 use failure::Failure;
 
 /// Reads the command line, does what it says, and turns the outcome into an exit code.
@@ -121,6 +120,15 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if line.quiet {
         say::be_quiet();
     }
+    #[cfg(feature = "mcp-http")]
+    let is_for_programs = verb.is_for_programs();
+    let report = |failure: &Failure| {
+        #[cfg(feature = "mcp-http")]
+        if is_for_programs {
+            return failure.report_json();
+        }
+        failure.report()
+    };
     let done = match verb {
         #[cfg(feature = "mcp-http")]
         Verb::Quickstart(quickstart) => quickstart.run(verbosity),
@@ -136,15 +144,34 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
-        Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| failure.report(), ExitCode::from),
+        Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
-        Verb::Exec(exec) => return exec.run().map_or_else(|failure| failure.report(), ExitCode::from),
+        Verb::Exec(exec) => return exec.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
-        Verb::Shell(shell) => return shell.run().map_or_else(|failure| failure.report(), ExitCode::from),
+        Verb::Shell(shell) => return shell.run().map_or_else(|failure| report(&failure), ExitCode::from),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => report(&failure),
+    }
+}
+
+#[cfg(feature = "mcp-http")]
+impl Verb {
+    /// Whether a program reads what comes of it, also why it failed.
+    fn is_for_programs(&self) -> bool {
+        match self {
+            Self::User(user) => user.is_for_programs(),
+            Self::Doctor(doctor) => doctor.is_for_programs(),
+            Self::Quickstart(_)
+            | Self::Serve(_)
+            | Self::Mcp(_)
+            | Self::Token(_)
+            | Self::Exec(_)
+            | Self::Shell(_)
+            | Self::Clean(_)
+            | Self::Worker(_) => false,
+        }
     }
 }
 
@@ -198,7 +225,9 @@ Exit codes:
    7  it exists already: the file, or the service of this state
    8  asked and declined, or cut off by a second signal
   10  configuration; another start would not change it
-  11  control of a command tree was lost; look before the next start";
+  11  control of a command tree was lost; look before the next start
+
+With --json, why a verb failed is the last line on stderr, as {\"error\":{\"code\":WORD,\"message\":TEXT,\"hint\":TEXT}}";
 
 #[cfg(not(feature = "mcp-http"))]
 const FIRST: &str = "\

@@ -36,6 +36,11 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
+    /// Whether a program reads what comes of it.
+    pub(super) fn is_for_programs(&self) -> bool {
+        self.json
+    }
+
     pub(super) fn run(self) -> Result<u8, Failure> {
         super::on_runtime(self.examine())
     }

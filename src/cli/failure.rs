@@ -34,6 +34,24 @@ pub(super) enum Code {
     ControlLost = 11,
 }
 
+#[cfg(feature = "mcp-http")]
+impl Code {
+    /// The same in every version.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotAllowed => "not-allowed",
+            Self::Unreachable => "unreachable",
+            Self::Missing => "missing",
+            Self::Exists => "exists",
+            Self::Interrupted => "interrupted",
+            Self::Configuration => "configuration",
+            Self::ControlLost => "control-lost",
+        }
+    }
+}
+
 impl Failure {
     pub(super) fn new(cause: impl Into<anyhow::Error>) -> Self {
         Self { code: Code::Failed, cause: cause.into(), hint: None }
@@ -55,6 +73,16 @@ impl Failure {
     #[cfg(feature = "mcp-http")]
     pub(super) fn is_no_isolation(&self) -> bool {
         self.cause.downcast_ref::<sandbox::backend::NoIsolation>().is_some()
+    }
+
+    /// Tells a program, in one line, and yields the exit code.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn report_json(&self) -> ExitCode {
+        let told = serde_json::json!({
+            "code": self.code.word(), "message": format!("{:#}", self.cause), "hint": self.hint,
+        });
+        say::insist(&serde_json::json!({ "error": told }).to_string());
+        ExitCode::from(self.code as u8)
     }
 
     /// Tells the person, once, and yields the exit code.

@@ -2,25 +2,36 @@
 
 use std::fs::File;
 use std::io;
+use std::pin::pin;
 
 use kit::Tenant;
 use kit::tasks::Tasks;
+use sandbox::settings::Size;
 use tokio::sync::watch;
 
 use super::door::{Door, otherwise};
 use super::exec::until_ended;
-use super::failure::Failure;
-use super::streams;
-use crate::admin::words::{Answer, Ending, Request, Run};
+use super::failure::{Code, Failure};
+use super::streams::{self, PourError};
+use crate::admin::words::{Answer, Ending, Further, Request, Run};
 use crate::signal::StopSignals;
 
-/// Runs a shell's text, with a file as its input and another for its output; what it complains of is shown.
+/// Where the output goes, and how long it may become.
+pub(super) struct Output {
+    pub(super) file: File,
+    pub(super) most: u64,
+    /// What a person can do about one that would become longer.
+    pub(super) remedy: &'static str,
+}
+
+/// Runs a shell's text, with a file as its input and another for its output; what it complains of is shown. It is ended
+/// when its output cannot be kept, whether it notices or not.
 pub(super) async fn run(
     door: &Door,
     tenant: &Tenant,
     text: &str,
     input: Option<File>,
-    output: File,
+    output: Output,
     signals: &mut StopSignals,
 ) -> Result<Ending, Failure> {
     let wanted = Run {
@@ -49,15 +60,34 @@ pub(super) async fn run(
     let told = streams::copy_of(rustix::stdio::stderr()).map_err(anyhow::Error::new)?;
     let complaining = streams::pour(complaints, told, ended.clone());
     tasks.start(async move { drop(complaining.await) });
-    let ending = async {
-        let ending = until_ended(&mut conversation, signals).await;
-        end.send_replace(true);
-        ending
+    let mut pouring = pin!(streams::pour_at_most(output.most, from, output.file, ended));
+    let mut poured = None;
+    let ending = loop {
+        tokio::select! {
+            ending = until_ended(&mut conversation, signals) => break ending,
+            done = &mut pouring, if poured.is_none() => {
+                if done.is_err() {
+                    // It may hang up on its own account, or have ended already.
+                    let _ = conversation.0.say(Further::Cancel).await;
+                }
+                poured = Some(done);
+            }
+        }
     };
-    // A file that cannot be written closes the pipe, which ends the command.
-    let (ending, poured) = tokio::join!(ending, streams::pour(from, output, ended));
+    end.send_replace(true);
+    let poured = match poured {
+        Some(poured) => poured,
+        None => pouring.await,
+    };
     tasks.drained().await;
-    poured.map_err(|fault| anyhow::Error::new(fault).context("write what comes out of the sandbox"))?;
+    poured.map_err(|fault| match fault {
+        PourError::TooMuch(_) => Failure::message(
+            Code::Failed,
+            format!("what comes out of the sandbox is more than {}, and no more may", Size::new(output.most)),
+        )
+        .hint(output.remedy),
+        PourError::Io(fault) => Failure::new(anyhow::Error::new(fault).context("write what comes out of the sandbox")),
+    })?;
     ending
 }
 

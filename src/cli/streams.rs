@@ -9,6 +9,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, watch};
 
+/// Why a stream is not whole in its file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PourError {
+    #[error("it comes to more than {0} bytes")]
+    TooMuch(u64),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// Standard input, read where it may block; the last piece was before its end.
 pub(super) fn input() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let mut from = copy_of(rustix::stdio::stdin())?;
@@ -45,9 +54,18 @@ pub(super) async fn feed(mut pieces: mpsc::Receiver<Vec<u8>>, mut to: Sender) {
 /// What a command leaves in the background may hold its stream for ever; that must not hold the command line.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receiver<bool>) -> io::Result<u64> {
+/// When the file cannot be written, or would come to more than `most` bytes, of which then none more are written.
+pub(super) async fn pour_at_most(
+    most: u64,
+    mut from: Receiver,
+    to: File,
+    mut ended: watch::Receiver<bool>,
+) -> Result<u64, PourError> {
     let (to, mut bytes) = (Arc::new(to), 0);
+    let fits = |bytes: u64, piece: &[u8]| match bytes.checked_add(piece.len() as u64) {
+        Some(after) if after <= most => Ok(()),
+        Some(_) | None => Err(PourError::TooMuch(most)),
+    };
     loop {
         let mut piece = vec![0; PIECE];
         let read = tokio::select! {
@@ -59,6 +77,7 @@ pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receive
             Ok(0) | Err(_) => return Ok(bytes),
             Ok(read) => piece.truncate(read),
         }
+        fits(bytes, &piece)?;
         bytes += write(&to, piece).await?;
     }
     // All that the command itself has written lies in the kernel by now, and that is no more than this.
@@ -71,9 +90,15 @@ pub(super) async fn pour(mut from: Receiver, to: File, mut ended: watch::Receive
             Ok(read) => piece.truncate(read),
         }
         left = left.saturating_sub(piece.len());
+        fits(bytes, &piece)?;
         bytes += write(&to, piece).await?;
     }
     Ok(bytes)
+}
+
+/// The same for a stream that may be as long as it likes.
+pub(super) async fn pour(from: Receiver, to: File, ended: watch::Receiver<bool>) -> Result<u64, PourError> {
+    pour_at_most(u64::MAX, from, to, ended).await
 }
 
 /// One of this process's own standard streams, to be written to where that may block.

@@ -45,6 +45,25 @@ enum Verb {
 }
 
 impl User {
+    /// Whether a program reads what comes of it.
+    pub(super) fn is_for_programs(&self) -> bool {
+        match &self.verb {
+            Verb::List(list) => list.json,
+            Verb::Show(show) => show.json,
+            Verb::Create(_)
+            | Verb::Set(_)
+            | Verb::Attach(_)
+            | Verb::Stop(_)
+            | Verb::Disable(_)
+            | Verb::Enable(_)
+            | Verb::Export(_)
+            | Verb::Import(_)
+            | Verb::Destroy(_)
+            | Verb::JailName(_)
+            | Verb::Token(_) => false,
+        }
+    }
+
     pub(super) fn run(self) -> Result<(), Failure> {
         // What feeds a command in a sandbox may still wait for it when the command has failed.
         super::on_runtime_at_once(async {

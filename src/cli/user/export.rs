@@ -3,6 +3,7 @@
 //! ```text
 //! files.tar   home and workspace, made by tar inside the sandbox
 //! self.pile   a copy of its pile, where it has one
+//! self.key    the key of that pile, which is who the tenant is
 //! meta.json   its settings; written last, so that a folder without it is no whole export
 //! ```
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kit::{Tenant, durable};
 use rustix::fs::{Mode, OFlags};
-use sandbox::settings::TenantSettings;
+use sandbox::settings::{Size, TenantSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::words::{Answer, Ending, PileKept, Request};
@@ -24,8 +25,9 @@ use crate::cli::place::Place;
 use crate::cli::{inside, say};
 use crate::signal::StopSignals;
 
-/// Copy a tenant into a folder: its files, its pile and its settings. Tokens stay here. The files are read by `tar` inside
-/// the sandbox, as the tenant; stop what changes them first, or they are copied as they are met.
+/// Copy a tenant into a folder: its files, its pile with the pile's key, and its settings. Tokens stay here. The files are
+/// read by `tar` inside the sandbox, as the tenant; stop what changes them first, or they are copied as they are met. The
+/// pile is copied as long as it is when its turn comes. An export that fails leaves nothing.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Export {
@@ -39,6 +41,10 @@ pub(super) struct Export {
     /// Leave out what the tenant itself cannot read, such as a file without any permission.
     #[arg(long)]
     skip_unreadable: bool,
+
+    /// Fail where the files come to more than this [default: twice the bound of its disk, and 64MiB].
+    #[arg(long, value_name = "SIZE")]
+    most: Option<Size>,
 
     #[command(flatten)]
     place: Place,
@@ -62,14 +68,28 @@ impl Export {
                 .hint("name a folder that does not exist yet"));
         }
         let door = Door::open(&self.place.open()?).await?;
+        let found = self.out.exists();
         let done = self.copy(&door, &mut signals).await;
         let closed = door.close().await;
         if let Err(failure) = done {
-            say::talk(&format!("{} is no whole export; the same command begins anew", self.out.display()));
+            self.take_back(found);
             return Err(failure);
         }
         say::data(&self.out.display().to_string());
         closed
+    }
+
+    /// Gives back the room of what is no whole export. Without its last file it is told from one all the same.
+    fn take_back(&self, found: bool) {
+        for name in [FILES, PILE, KEY] {
+            let _ = std::fs::remove_file(self.out.join(name));
+        }
+        if !found {
+            let _ = std::fs::remove_dir(&self.out);
+        }
+        if self.out.exists() {
+            say::talk(&format!("{} is no whole export; the same command begins anew", self.out.display()));
+        }
     }
 
     async fn copy(&self, door: &Door, signals: &mut StopSignals) -> Result<(), Failure> {
@@ -85,7 +105,12 @@ impl Export {
         let check = into.try_clone().map_err(anyhow::Error::new)?;
         let unreadable = if self.skip_unreadable { "--ignore-failed-read" } else { "" };
         let text = TAR.replace("OPTIONS", unreadable);
-        let ending = inside::run(door, &self.name, &text, None, into, signals).await?;
+        // Whatever a tenant does to what is read, it cannot fill this disk.
+        let bound = shown.own.over(&shown.common).limits.disk.max(shown.disk.bound);
+        let held = bound.unwrap_or(shown.disk.used);
+        let most = self.most.map_or(held.saturating_mul(2).saturating_add(BESIDES), Size::bytes);
+        let output = inside::Output { file: into, most, remedy: "--most SIZE allows more" };
+        let ending = inside::run(door, &self.name, &text, None, output, signals).await?;
         if ending == Ending::Code(1) {
             say::talk("some files changed while they were read, and are copied as they were met");
         } else if ending != Ending::Code(0) {
@@ -94,7 +119,8 @@ impl Export {
         }
         check.sync_all().map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", files.display())))?;
         if let Some(folder) = shown.pile_folder.filter(|_| shown.pile != PileKept::None) {
-            self.copy_pile(&folder)?;
+            self.copy_pile(&folder, PILE, u64::MAX)?;
+            self.copy_pile(&folder, KEY, MOST_KEY)?;
         }
         let meta = Meta { version: VERSION, tenant: self.name.clone(), pile: shown.pile, settings: shown.own };
         let mut text = serde_json::to_vec_pretty(&meta).map_err(anyhow::Error::new)?;
@@ -104,16 +130,22 @@ impl Export {
         Ok(())
     }
 
-    fn copy_pile(&self, folder: &Path) -> Result<(), Failure> {
-        let (from, to) = (folder.join(PILE), self.out.join(PILE));
+    fn copy_pile(&self, folder: &Path, name: &str, most: u64) -> Result<(), Failure> {
+        let (from, to) = (folder.join(name), self.out.join(name));
         let copying = |fault: io::Error| {
             anyhow::Error::new(fault).context(format!("copy {} to {}", from.display(), to.display()))
         };
         let pile = plain(&from, OFlags::RDONLY).map_err(copying)?;
         // As long as it is now: who appends meanwhile would keep this from its end.
         let length = pile.metadata().map_err(copying)?.len();
+        if length > most {
+            return Err(copying(io::ErrorKind::FileTooLarge.into()).into());
+        }
         let mut into = new(&to)?;
-        io::copy(&mut pile.take(length), &mut into).and_then(|_| into.sync_all()).map_err(copying)?;
+        let copied = io::copy(&mut pile.take(length), &mut into).and_then(|copied| into.sync_all().map(|()| copied));
+        if copied.map_err(copying)? < length {
+            return Err(copying(io::ErrorKind::UnexpectedEof.into()).into());
+        }
         Ok(())
     }
 }
@@ -138,6 +170,13 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const META: &str = "meta.json";
 pub(super) const FILES: &str = "files.tar";
 pub(super) const PILE: &str = "self.pile";
+pub(super) const KEY: &str = "self.key";
+
+/// Many times what a key is.
+pub(super) const MOST_KEY: u64 = 4096;
+
+/// An archive's own words about each file are more than the file where files are small: room for some ten thousand.
+const BESIDES: u64 = 64 << 20;
 
 /// GNU's own format cuts times to seconds, and without `--sparse` a hole in a file fills the disk here.
 const TAR: &str = "cd / || exit 2; \

@@ -4,16 +4,18 @@
 //! that an import that was cut short is run again.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, BufReader, Read as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kit::{Tenant, durable};
 use rustix::fs::OFlags;
+use sandbox::settings::TenantSettings;
 
 use super::create::{PileFlags, made_line};
-use super::export::{FILES, META, Meta, PILE, VERSION, plain};
+use super::export::{FILES, KEY, META, MOST_KEY, Meta, PILE, VERSION, plain};
+use super::settings::SettingFlags;
 use crate::admin::words::{Answer, Ending, PileKept, PileWish, Request};
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
@@ -22,8 +24,9 @@ use crate::cli::{inside, say};
 use crate::signal::StopSignals;
 use crate::state::StateDir;
 
-/// Make a tenant from a folder that `user export` made. It has no token yet. A tenant that has files already is left
-/// alone; an import that was cut short is finished by the same command.
+/// Make a tenant from a folder that `user export` made, with the settings that it had there; those that are named here
+/// instead of them. Its pile has the same key. It has no token yet. A tenant that has files already is left alone; an
+/// import that was cut short is finished by the same command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Import {
@@ -37,21 +40,28 @@ pub(super) struct Import {
     pile: PileFlags,
 
     #[command(flatten)]
+    settings: SettingFlags,
+
+    #[command(flatten)]
     place: Place,
 }
 
 impl Import {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let typed = self.settings.decided()?;
         let meta = self.meta()?;
         let files = self.open(FILES)?;
         let pile = match (meta.pile, self.pile.wish()) {
             (PileKept::None, _) | (_, PileWish::None) => None,
-            (PileKept::Enforced | PileKept::Unenforced, _) => Some(self.open(PILE)?),
+            (PileKept::Enforced | PileKept::Unenforced, _) => {
+                Some(Exported { pile: self.open(PILE)?, key: self.key()? })
+            }
         };
+        let content = Content { meta, typed, files, pile };
         let state = self.place.open()?;
         let door = Door::open(&state).await?;
-        let done = self.make(&state, &door, meta, files, pile, &mut signals).await;
+        let done = self.make(&state, &door, content, &mut signals).await;
         let closed = door.close().await;
         done?;
         say::talk(&format!("imported {}; mint a token with: playground token mint {}", self.name, self.name));
@@ -62,13 +72,11 @@ impl Import {
         &self,
         state: &StateDir,
         door: &Door,
-        meta: Meta,
-        files: File,
-        pile: Option<File>,
+        content: Content,
         signals: &mut StopSignals,
     ) -> Result<(), Failure> {
         self.begin(state, door, signals).await?;
-        let done = self.fill(door, meta, files, pile, signals).await;
+        let done = self.fill(door, content, signals).await;
         done.map_err(|failure| {
             failure.hint(format!(
                 "the import is not whole: run it again to go on, or take it back with: playground user destroy {} --yes",
@@ -99,24 +107,24 @@ impl Import {
         Ok(())
     }
 
-    async fn fill(
-        &self,
-        door: &Door,
-        meta: Meta,
-        files: File,
-        pile: Option<File>,
-        signals: &mut StopSignals,
-    ) -> Result<(), Failure> {
+    async fn fill(&self, door: &Door, content: Content, signals: &mut StopSignals) -> Result<(), Failure> {
+        let Content { meta, typed, files, pile } = content;
+        let overcommit = self.settings.overcommit;
         let wish = match (self.pile.wish(), meta.pile) {
             (PileWish::IfEnforceable, PileKept::Enforced) => PileWish::Enforced,
             (PileWish::IfEnforceable, PileKept::Unenforced) => PileWish::Unenforced,
             (PileWish::IfEnforceable, PileKept::None) => PileWish::None,
             (typed, _) => typed,
         };
-        let (tenant, settings) = (self.name.clone(), Box::new(meta.settings));
-        let made = door.ask(Request::Create { tenant, pile: wish, settings, overcommit: false }).await?;
-        let Answer::Created { new, pile: kept } = made else { return Err(otherwise()) };
+        let settings = Box::new(meta.settings.amended(&typed, &[]).map_err(Failure::new)?);
+        let create = Request::Create { tenant: self.name.clone(), pile: wish, settings, overcommit };
+        let Answer::Created { new, pile: kept } = door.ask(create).await? else { return Err(otherwise()) };
         say::talk(&made_line(&self.name, new, kept));
+        if !new && typed != TenantSettings::default() {
+            // A sandbox that was there has settings already; what was typed now was meant for it.
+            let (tenant, change) = (self.name.clone(), Box::new(typed));
+            door.ask(Request::Set { tenant, change, forgotten: Vec::new(), overcommit }).await?;
+        }
         if let Some(pile) = pile.filter(|_| kept != PileKept::None) {
             self.seed(door, pile).await?;
         }
@@ -128,7 +136,7 @@ impl Import {
     }
 
     /// Appends to the new pile what it lacks of the exported one.
-    async fn seed(&self, door: &Door, from: File) -> Result<(), Failure> {
+    async fn seed(&self, door: &Door, exported: Exported) -> Result<(), Failure> {
         let answer = door.ask(Request::Look { tenant: self.name.clone() }).await?;
         let Answer::Found { pile: Some(folder), .. } = answer else { return Err(otherwise()) };
         let path = folder.join(PILE);
@@ -136,12 +144,19 @@ impl Import {
         let (known, mut into) = plain(&path, OFlags::RDONLY)
             .and_then(|known| Ok((known, plain(&path, OFlags::WRONLY | OFlags::APPEND)?)))
             .map_err(seeding)?;
-        let mut from = BufReader::new(from);
+        let mut from = BufReader::new(exported.pile);
         if !begins_with(&mut from, known).map_err(seeding)? {
             return Err(Failure::message(
                 Code::Exists,
                 format!("{} holds something else than the exported pile begins with", path.display()),
             ));
+        }
+        // Only now is it certain that this pile is not somebody else's, whose key would be lost.
+        if let Some(key) = exported.key {
+            take_on(&folder, &key)
+                .map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", folder.join(KEY).display())))?;
+            // What runs has the key that was there when it started.
+            door.ask(Request::Stop { tenant: self.name.clone() }).await?;
         }
         io::copy(&mut from, &mut into).and_then(|_| into.sync_all()).map_err(seeding)?;
         Ok(())
@@ -155,7 +170,8 @@ impl Import {
         signals: &mut StopSignals,
     ) -> Result<Ending, Failure> {
         let nowhere = OpenOptions::new().write(true).open("/dev/null").map_err(anyhow::Error::new)?;
-        inside::run(door, &self.name, text, input, nowhere, signals).await
+        let output = inside::Output { file: nowhere, most: u64::MAX, remedy: "" };
+        inside::run(door, &self.name, text, input, output, signals).await
     }
 
     fn meta(&self) -> Result<Meta, Failure> {
@@ -175,11 +191,58 @@ impl Import {
         Ok(meta)
     }
 
+    /// The key of the exported pile; an export of an older version has none.
+    fn key(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let path = self.from.join(KEY);
+        let reading = |fault: io::Error| anyhow::Error::new(fault).context(format!("read {}", path.display()));
+        let file = match plain(&path, OFlags::RDONLY) {
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(reading)?,
+        };
+        let mut key = Vec::new();
+        file.take(MOST_KEY + 1).read_to_end(&mut key).map_err(reading)?;
+        if key.is_empty() || key.len() as u64 > MOST_KEY {
+            return Err(reading(io::Error::other("it is no key")).into());
+        }
+        Ok(Some(key))
+    }
+
     fn open(&self, name: &str) -> Result<File, Failure> {
         let path = self.from.join(name);
         let opened = plain(&path, OFlags::RDONLY);
         Ok(opened.map_err(|fault| anyhow::Error::new(fault).context(format!("open {}", path.display())))?)
     }
+}
+
+/// An export, opened.
+struct Content {
+    meta: Meta,
+    /// What was decided on the command line instead.
+    typed: TenantSettings,
+    files: File,
+    pile: Option<Exported>,
+}
+
+struct Exported {
+    pile: File,
+    key: Option<Vec<u8>>,
+}
+
+/// Puts a key in the place of the one that was made with a pile, with that one's owner and mode.
+fn take_on(folder: &Path, key: &[u8]) -> io::Result<()> {
+    let (path, draft_path) = (folder.join(KEY), folder.join(DRAFT));
+    let made = plain(&path, OFlags::RDONLY)?.metadata()?;
+    match std::fs::remove_file(&draft_path) {
+        Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
+        Ok(()) | Err(_) => {}
+    }
+    let mut draft = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft_path)?;
+    draft.write_all(key)?;
+    fchown(&draft, Some(made.uid()), Some(made.gid()))?;
+    draft.set_permissions(made.permissions())?;
+    draft.sync_all()?;
+    std::fs::rename(&draft_path, &path)?;
+    File::open(folder)?.sync_all()
 }
 
 /// Whether one stream begins with all of the other; the first is then right behind it.
@@ -203,6 +266,9 @@ fn begins_with(stream: &mut impl io::Read, with: File) -> io::Result<bool> {
     }
 }
 
+/// A name that goes with the pile where the pile is removed.
+const DRAFT: &str = "self.key.new";
+
 /// What the system gives a new home is no file of the tenant's.
 const IS_EMPTY: &str = "[ -z \"$(find /home/agent /workspace -mindepth 1 | head -c 1)\" ]";
 
@@ -213,4 +279,5 @@ find /home/agent /workspace -mindepth 1 -delete && cd / && exec tar -x -p -f -";
 const EXAMPLE: &str = "\
 Example:
   playground user import alice --from alice.export
+  playground user import bob --from bob.export --disk 20GiB --overcommit
   playground token mint alice --out alice.token";

@@ -20,7 +20,7 @@ use crate::cli::store::{self, Store};
 pub(super) struct List {
     /// Print one JSON object.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     #[command(flatten)]
     place: Place,

@@ -22,7 +22,7 @@ pub(super) struct Show {
 
     /// Print one JSON object.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     #[command(flatten)]
     place: Place,

@@ -1,11 +1,11 @@
 //! Export and import: a tenant comes out of the one as it went into the other.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Stdio;
 
 use super::setting::{EVERY_WAY, Served, Setting};
-use crate::process::{PATIENCE, Watched, text};
+use crate::process::{PATIENCE, Watched, is_root, text};
 
 /// Files of every kind and with names that only a careless program trips over.
 const FILL: &str = r#"set -e; umask 022; cd /workspace
@@ -74,9 +74,24 @@ fn a_pile_goes_with_its_tenant() {
     assert_eq!(setting.run(&["user", "export", "alice", "--out", out]).status.code(), Some(0));
     let imported = setting.run(&["user", "import", "bob", "--from", out, "--pile-unenforced"]);
     assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
-    let sum = |tenant: &str| text(&setting.run(&["exec", tenant, "--", "sha256sum", "/pile/self.pile"]).stdout);
-    assert_eq!(sum("alice"), sum("bob"));
-    assert!(sum("bob").len() > 64);
+    let sum = |tenant: &str| {
+        text(&setting.run(&["exec", tenant, "--", "sha256sum", "/pile/self.pile", "/pile/self.key"]).stdout)
+    };
+    assert_eq!(sum("alice"), sum("bob"), "the pile, and who the tenant is");
+    assert_eq!(sum("bob").lines().count(), 2);
+    let key = Path::new(out).join("self.key");
+    assert_eq!(key.metadata().expect("there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(key.metadata().expect("there").len(), 64);
+    assert_eq!(Path::new(out).metadata().expect("there").permissions().mode() & 0o777, 0o700);
+    let folder = |tenant: &str| setting.state.join("sandbox/tenants").join(tenant).join("pile/self.key");
+    let (fresh, taken) = (folder("alice").metadata().expect("there"), folder("bob").metadata().expect("there"));
+    assert_eq!(fresh.permissions().mode(), taken.permissions().mode());
+    assert_eq!(fresh.uid(), taken.uid());
+    assert_eq!(fresh.gid() != taken.gid(), is_root(), "each the group of its own tenant");
+    if is_root() {
+        let change = setting.run(&["exec", "bob", "--", "sh", "-c", "echo x > /pile/self.key"]);
+        assert_ne!(change.status.code(), Some(0), "it reads it, and cannot change it");
+    }
     let append = setting.run(&["exec", "bob", "--", "sh", "-c", "echo more >> /pile/self.pile"]);
     assert_eq!(append.status.code(), Some(0), "{}", text(&append.stderr));
     crate::host::remove(&setting.state, "bob");
@@ -135,5 +150,99 @@ fn what_a_tenant_cannot_read_is_said_and_can_be_left_out() {
     assert!(text(&refused.stderr).contains("workspace/closed"), "{}", text(&refused.stderr));
     let done = setting.run(&["user", "export", "alice", "--out", out, "--skip-unreadable"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    setting.end();
+}
+
+#[test]
+fn an_export_takes_as_much_as_it_may_and_leaves_nothing_where_that_is_too_little() {
+    for served in EVERY_WAY {
+        let Some(setting) = Setting::with_alice("the bound of an export", served) else { return };
+        let fill = "head -c 3000000 /dev/urandom > /workspace/random";
+        assert_eq!(setting.run(&["exec", "alice", "--", "sh", "-c", fill]).status.code(), Some(0));
+        let out = setting.state.with_file_name("out");
+        let export = |most: &str| {
+            setting.run(&["user", "export", "alice", "--most", most, "--out", out.to_str().expect("text")])
+        };
+        assert_eq!(export("4MiB").status.code(), Some(0));
+        let length = out.join("files.tar").metadata().expect("there").len();
+        std::fs::remove_dir_all(&out).expect("removed");
+        let refused = export(&(length - 1).to_string());
+        assert_eq!(refused.status.code(), Some(1), "{served:?}: {}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains("--most SIZE"), "{}", text(&refused.stderr));
+        assert!(refused.stdout.is_empty() && !out.exists(), "nothing looks like an export");
+        assert_eq!(export(&length.to_string()).status.code(), Some(0), "{served:?}: what fits to the byte is taken");
+        std::fs::remove_dir_all(&out).expect("removed");
+        setting.end();
+    }
+}
+
+/// Empty files with names of 4 KiB take next to nothing of a disk, and 5 KiB each of an archive.
+const NAMES: &str = r#"set -e; cd /workspace; long=$(printf 'n%.0s' $(seq 250))
+for depth in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do mkdir $long; cd $long; done; touch $(seq $FILES)"#;
+
+#[test]
+fn a_tenant_cannot_make_its_export_fill_the_disk_of_the_host() {
+    let Some(setting) = Setting::new("a hostile tenant's export", Served::Service) else { return };
+    let made = setting.run(&["user", "create", "alice", "--no-pile", "--disk", "16MiB", "--inodes", "30000"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let out = setting.state.with_file_name("out");
+    let out = out.to_str().expect("text");
+    let grow = |files: u32| {
+        let name = format!("FILES={files}; rm -rf /workspace/n*; {NAMES}");
+        let grown = setting.run(&["exec", "alice", "--", "bash", "-c", &name]);
+        assert_eq!(grown.status.code(), Some(0), "{}", text(&grown.stderr));
+        setting.run(&["user", "export", "alice", "--out", out])
+    };
+    // Twice 16 MiB and 64 MiB are 96 MiB.
+    let honest = grow(10_000);
+    assert_eq!(honest.status.code(), Some(0), "{}", text(&honest.stderr));
+    let length = Path::new(out).join("files.tar").metadata().expect("there").len();
+    assert!((32 << 20..96 << 20).contains(&length), "far more than its disk: {length}");
+    std::fs::remove_dir_all(out).expect("removed");
+    let hostile = grow(25_000);
+    assert_eq!(hostile.status.code(), Some(1), "{}", text(&hostile.stderr));
+    assert!(text(&hostile.stderr).contains("more than 96.0 MiB"), "{}", text(&hostile.stderr));
+    assert!(!Path::new(out).exists());
+    setting.end();
+}
+
+#[test]
+fn a_pile_that_grows_meanwhile_is_copied_as_it_was() {
+    let Some(setting) = Setting::new("the export of a growing pile", Served::Service) else { return };
+    let made = setting.run(&["user", "create", "alice", "--pile-unenforced", "--file-size", "256MiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let grow =
+        "head -c 3000000 /dev/urandom >> /pile/self.pile; (seq 1 100000000 >> /pile/self.pile) > /dev/null 2>&1 &";
+    assert_eq!(setting.run(&["exec", "alice", "--", "sh", "-c", grow]).status.code(), Some(0));
+    let out = setting.state.with_file_name("out");
+    let exported = setting.run(&["user", "export", "alice", "--out", out.to_str().expect("text")]);
+    assert_eq!(exported.status.code(), Some(0), "{}", text(&exported.stderr));
+    assert_eq!(setting.run(&["user", "stop", "alice"]).status.code(), Some(0));
+    let copied = std::fs::read(out.join("self.pile")).expect("read");
+    let pile = std::fs::read(setting.state.join("sandbox/tenants/alice/pile/self.pile")).expect("read");
+    assert!(copied.len() >= 3_000_000 && copied.len() <= pile.len());
+    assert!(pile.starts_with(&copied), "a beginning of it");
+    setting.end();
+}
+
+#[test]
+fn an_import_decides_what_is_named_instead_of_what_was_exported() {
+    let Some(setting) = Setting::new("the settings of an import", Served::Nobody) else { return };
+    let made = setting.run(&["user", "create", "alice", "--no-pile", "--disk", "64MiB", "--processes", "100"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let out = setting.state.with_file_name("out");
+    let out = out.to_str().expect("text");
+    assert_eq!(setting.run(&["user", "export", "alice", "--out", out]).status.code(), Some(0));
+    let import = |more: &[&str]| setting.run(&[&["user", "import", "bob", "--from", out], more].concat());
+    let refused = import(&["--disk", "1000000GiB"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("cannot be promised"), "{}", text(&refused.stderr));
+    let imported = import(&["--disk", "96MiB", "--memory", "512MiB", "--overcommit"]);
+    assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
+    let shown = text(&setting.run(&["user", "show", "bob"]).stdout);
+    for line in ["setting disk\t96.0 MiB\town", "setting memory\t512.0 MiB\town", "setting processes\t100\town"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    crate::host::remove(&setting.state, "bob");
     setting.end();
 }

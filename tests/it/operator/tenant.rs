@@ -176,6 +176,23 @@ fn a_list_has_a_form_for_programs() {
 }
 
 #[test]
+fn why_a_verb_failed_has_a_form_for_programs() {
+    let Some(setting) = Setting::with_alice("an error for programs", Served::Service) else { return };
+    let refused = setting.run(&["user", "show", "nobody", "--json"]);
+    assert_eq!(refused.status.code(), Some(6));
+    assert!(refused.stdout.is_empty());
+    let said = text(&refused.stderr);
+    let told: Value = serde_json::from_str(said.lines().last().expect("a line")).expect("one JSON object");
+    let error = told["error"].as_object().expect("an object");
+    assert_eq!(error["code"], "missing", "{told}");
+    assert_eq!(error["hint"], "`playground user list` shows those there are", "{told}");
+    assert!(error["message"].as_str().is_some_and(|message| message.contains("nobody")), "{told}");
+    let plain = text(&setting.run(&["user", "show", "nobody"]).stderr);
+    assert!(plain.contains("error: ") && !plain.contains('{'), "{plain}");
+    setting.end();
+}
+
+#[test]
 fn the_originals_verbs_work_or_say_what_to_do_instead() {
     let place = tempfile::tempdir().expect("a folder");
     let user = |arguments: &[&str]| {
