@@ -118,9 +118,11 @@ pub enum Answer {
     Attached {
         session: String,
     },
-    /// So many tenants had processes.
+    /// So many tenants had processes; and of so many a service that was killed had left something, which went when the
+    /// sandboxes were opened.
     Cleaned {
         ended: usize,
+        swept: usize,
     },
     Examined(Vec<Check>),
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where

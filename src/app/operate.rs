@@ -84,7 +84,7 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             for status in &live {
                 sandbox.stop(&status.tenant).await?;
             }
-            Answer::Cleaned { ended: live.len() }
+            Answer::Cleaned { ended: live.len(), swept: sandbox.swept() }
         }
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
         Request::Run(_) | Request::Speak { .. } => Answer::refused(Refusal::Failed, "this has more than one answer"),

@@ -9,8 +9,9 @@ use super::place::Place;
 use super::say;
 use crate::admin::words::{Answer, Request};
 
-/// End the processes of every tenant of a state, and sweep what a service that was killed left behind. Files, piles and
-/// tokens stay, and a tenant's next use starts its sandbox again.
+/// End the processes of every tenant of the service that runs on a state. Where none runs, sweep what one that was killed
+/// left behind, which are control groups: its processes died with it. Files, piles and tokens stay, and a tenant's next
+/// use starts its sandbox again.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Clean {
@@ -27,10 +28,16 @@ impl Clean {
             self.backend.needed()?;
             // Whoever opens the sandboxes of a state sweeps first.
             let door = Door::open(&self.place.open()?).await?;
+            let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
             let closed = door.close().await;
-            let Answer::Cleaned { ended } = answer? else { return Err(otherwise()) };
-            say::talk(&format!("ended the processes of {ended} tenant{}", if ended == 1 { "" } else { "s" }));
+            let Answer::Cleaned { ended, swept } = answer? else { return Err(otherwise()) };
+            let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
+            if is_running {
+                say::talk(&format!("ended the processes of {}", tenants(ended)));
+            } else {
+                say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
+            }
             closed
         })
     }

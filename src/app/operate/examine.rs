@@ -1,5 +1,7 @@
 //! What this host can isolate, found out by doing it with a tenant that is made for it and removed again.
 
+mod egress;
+
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use sandbox::Sandbox;
 use sandbox::backend::{
     CommandSpec, Direct, DiskQuota, Ends, Leftovers, Pile, PileState, Proof, Provision, Shell, Streams, UidMap,
 };
-use sandbox::settings::{Size, TenantSettings};
+use sandbox::settings::{Egress, Size, TenantSettings};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe::Receiver;
 
@@ -17,42 +19,56 @@ use crate::admin::words::Check;
 /// Tries everything, one after the other.
 pub(super) async fn examine(sandbox: &Sandbox) -> Vec<Check> {
     let mut checks = promised(sandbox);
-    let tenant = match fresh(sandbox).await {
+    let tenant = match Tenant::parse_new(NAME) {
         Ok(tenant) => tenant,
-        Err(check) => {
-            checks.push(check);
+        Err(fault) => {
+            checks.push(Check::fail("isolation", fault.to_string(), "report this"));
             return checks;
         }
     };
-    let settings = TenantSettings { disk: Some(Size::new(SMALL_DISK)), ..TenantSettings::default() };
-    let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
-    match sandbox.provision(&tenant, spec).await {
-        Ok(made) => {
-            checks.push(Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"));
-            checks.push(match made.pile {
-                PileState::Enforced => Check::ok("append-only", "a pile withstood being overwritten from inside"),
-                PileState::Unenforced | PileState::None => Check::warn(
-                    "append-only",
-                    "piles cannot be kept from being overwritten here",
-                    "run the service as root, with its state on ext4, xfs or btrfs",
-                ),
-            });
-            checks.push(confinement(sandbox, &tenant).await);
-            checks.push(network(sandbox, &tenant).await);
-            checks.push(death(sandbox, &tenant).await);
+    let trial = match sandbox.trial(&tenant).await {
+        Ok(trial) => trial,
+        Err(fault) => {
+            checks.push(Check::fail("isolation", crate::app::chain(&fault), "see what is refused above"));
+            return checks;
         }
-        Err(fault) => checks.push(Check::fail("isolation", crate::app::chain(&fault), "see what is refused above")),
-    }
-    // Also what a failed making may have left.
-    match sandbox.destroy(&tenant, true).await {
-        Ok(()) | Err(sandbox::backend::BackendError::NotProvisioned(_)) => {}
-        Err(fault) => checks.push(Check::fail(
-            "removal",
-            crate::app::chain(&fault),
-            format!("playground user destroy {tenant} --delete-pile"),
-        )),
+    };
+    checks.extend(with(trial.sandbox(), &tenant).await);
+    if let Err(fault) = trial.end(&tenant).await {
+        checks.push(Check::fail("removal", crate::app::chain(&fault), "run this again, which begins with that"));
     }
     checks
+}
+
+/// Tries what a tenant is for.
+async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
+    // The pile of all would outlive the tenant, and what the operator decided for all is not what is tried here.
+    let settings = TenantSettings {
+        disk: Some(Size::new(SMALL_DISK)),
+        egress: Some(Egress::None),
+        shared_pile: Some(false),
+        ..TenantSettings::default()
+    };
+    let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
+    let made = match sandbox.provision(tenant, spec).await {
+        Ok(made) => made,
+        Err(fault) => return vec![Check::fail("isolation", crate::app::chain(&fault), "see what is refused above")],
+    };
+    vec![
+        Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"),
+        match made.pile {
+            PileState::Enforced => Check::ok("append-only", "a pile withstood being overwritten from inside"),
+            PileState::Unenforced | PileState::None => Check::warn(
+                "append-only",
+                "piles cannot be kept from being overwritten here",
+                "run the service as root, with its state on ext4, xfs or btrfs",
+            ),
+        },
+        confinement(sandbox, tenant).await,
+        network(sandbox, tenant).await,
+        death(sandbox, tenant).await,
+        egress::check(sandbox, tenant).await,
+    ]
 }
 
 /// What the backend has found when it was opened.
@@ -104,21 +120,6 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
         }
     }));
     checks
-}
-
-/// A name that no tenant has.
-async fn fresh(sandbox: &Sandbox) -> Result<Tenant, Check> {
-    let fix = "try again";
-    for number in 0..1000 {
-        let name = format!("doctor-{}-{number}", std::process::id());
-        let tenant = Tenant::parse_new(&name).map_err(|fault| Check::fail("isolation", fault.to_string(), fix))?;
-        match sandbox.look(&tenant).await {
-            Ok(found) if !found.sandbox && found.pile.is_none() => return Ok(tenant),
-            Ok(_) => {}
-            Err(fault) => return Err(Check::fail("isolation", crate::app::chain(&fault), fix)),
-        }
-    }
-    Err(Check::fail("isolation", "there is no name left for a tenant to try with", fix))
 }
 
 /// What the kernel says of a command's own rights.
@@ -200,6 +201,9 @@ async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct,
     let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
     sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| crate::app::chain(&fault))
 }
+
+/// In a folder where no other tenant is.
+const NAME: &str = "doctor";
 
 const TREE: &str =
     "trap '' TERM INT HUP; (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (sleep 1000 &) ; echo up; sleep 1000";

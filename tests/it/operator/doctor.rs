@@ -17,6 +17,10 @@ fn checks(output: &std::process::Output) -> Vec<(String, String, String)> {
 fn a_host_that_isolates_is_told_what_it_can_prove() {
     for served in EVERY_WAY {
         let Some(setting) = Setting::with_alice("doctor", served) else { return };
+        let ranges = || std::fs::read(setting.state.join("sandbox/uids.json")).ok();
+        let before = ranges();
+        // As one that was killed in the middle leaves it.
+        std::fs::create_dir_all(setting.state.join("sandbox/trial/tenants/doctor")).expect("made");
         let output = setting.run(&["doctor", "--json", "--smoke", "alice"]);
         let checks = checks(&output);
         assert_eq!(output.status.code(), Some(0), "{served:?}: {checks:?}");
@@ -25,7 +29,9 @@ fn a_host_that_isolates_is_told_what_it_can_prove() {
             assert_eq!(found.len(), 1, "{id}: {checks:?}");
             found[0].1.clone()
         };
-        for id in ["state", "credentials", "service", "isolation", "confinement", "network", "death", "smoke-close"] {
+        for id in
+            ["state", "credentials", "service", "isolation", "confinement", "network", "death", "egress", "smoke-close"]
+        {
             assert_eq!(result(id), "ok", "{served:?} {id}: {checks:?}");
         }
         for id in
@@ -39,6 +45,8 @@ fn a_host_that_isolates_is_told_what_it_can_prove() {
         assert!(text(&plain.stdout).lines().all(|line| line.split('\t').count() >= 3), "{}", text(&plain.stdout));
         let left = text(&setting.run(&["user", "list"]).stdout);
         assert_eq!(left.lines().count(), 1, "nothing is left of what was tried: {left}");
+        assert_eq!(ranges(), before, "no range of user ids is used up");
+        assert!(!setting.state.join("sandbox/trial").exists());
         setting.end();
     }
 }

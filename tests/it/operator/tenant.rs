@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::setting::{EVERY_WAY, Served, Setting};
 use crate::client::Client;
-use crate::process::{PATIENCE, Service, playground, run, text};
+use crate::process::{PATIENCE, Service, is_root, playground, run, text};
 use crate::terminal::Person;
+use rustix::process::Signal;
 
 fn shown(setting: &Setting) -> Value {
     let output = setting.run(&["user", "show", "alice", "--json"]);
@@ -142,11 +143,35 @@ fn clean_ends_what_runs_of_every_tenant_and_says_how_many() {
         let cleaned = setting.run(&["clean"]);
         assert_eq!(cleaned.status.code(), Some(0));
         assert!(cleaned.stdout.is_empty(), "it is talk");
-        let count = if served == Served::Nobody { "0 tenants" } else { "1 tenant" };
-        assert!(text(&cleaned.stderr).contains(&format!("processes of {count}\n")), "{}", text(&cleaned.stderr));
+        let said = if served == Served::Nobody { "had left of 0 tenants\n" } else { "the processes of 1 tenant\n" };
+        assert!(text(&cleaned.stderr).contains(said), "{}", text(&cleaned.stderr));
         assert_eq!(text(&setting.run(&["user", "list"]).stdout), "alice\tdown\n");
         setting.end();
     }
+}
+
+#[test]
+fn clean_says_of_how_many_tenants_it_swept_what_a_killed_service_had_left() {
+    let Some(mut setting) = Setting::with_alice("what a killed service left", Served::Worker) else { return };
+    Client::mint(&setting.state, "bob");
+    for tenant in ["alice", "bob"] {
+        assert_eq!(setting.run(&["exec", tenant, "--", "sh", "-c", "sleep 1000 &"]).status.code(), Some(0));
+    }
+    let service = setting.service.take().expect("served");
+    let family = service.family();
+    service.signal(Signal::KILL);
+    drop(service);
+    for member in &family {
+        assert!(member.gone_within(PATIENCE), "its tenants' processes end with it");
+    }
+    // Where commands have no groups, nothing outlives them.
+    let count = if is_root() { "2 tenants" } else { "0 tenants" };
+    let cleaned = text(&setting.run(&["clean"]).stderr);
+    assert!(cleaned.contains(&format!("swept what a killed service had left of {count}\n")), "{cleaned}");
+    let again = text(&setting.run(&["clean"]).stderr);
+    assert!(again.contains("of 0 tenants\n"), "{again}");
+    crate::host::remove(&setting.state, "bob");
+    setting.end();
 }
 
 #[test]

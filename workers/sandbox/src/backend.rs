@@ -38,6 +38,11 @@ pub trait Backend: Send + Sync + 'static {
     /// What this backend can prove on this host; constant for its life.
     fn assurances(&self) -> &Assurances;
 
+    /// Of how many tenants something was left here by a service that was killed; it was cleared when this was opened.
+    fn swept(&self) -> usize {
+        0
+    }
+
     /// Makes a tenant's sandbox, or brings one that is half made to its finished state. Idempotent.
     fn provision<'a>(
         &'a self,

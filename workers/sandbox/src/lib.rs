@@ -12,6 +12,7 @@ mod random;
 pub mod settings;
 mod sys;
 mod tools;
+mod trial;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -19,14 +20,16 @@ use std::sync::Arc;
 
 use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 
 use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
 use provider::Provider;
-use settings::{Clocks, Settings, SettingsError, TenantSettings};
+use settings::{Clocks, Settings, SettingsError};
 use tools::{Audience, Tools};
 
 pub use jobs::output::Room;
 pub use jobs::table::Limits as JobLimits;
+pub use trial::Trial;
 
 /// What the worker is started with.
 #[derive(Clone, Debug)]
@@ -65,7 +68,9 @@ impl Config {
 pub struct Sandbox {
     provider: Provider,
     jobs: JobLimits,
-    common: Arc<TenantSettings>,
+    config: Arc<Config>,
+    /// One trial at a time.
+    trying: Arc<Semaphore>,
 }
 
 /// One tenant, as an operator's list shows it.
@@ -109,10 +114,10 @@ impl Sandbox {
     /// # Errors
     /// When tenants cannot be isolated here, or the worker's folder cannot be used.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
-        let common = Arc::new(config.backend.common.clone());
-        let provider = Provider::new(choose(config.backend).await?, config.jobs.clone(), config.clocks);
+        let backend = choose(config.backend.clone()).await?;
+        let provider = Provider::new(backend, config.jobs.clone(), config.clocks);
         provider.watch_idle();
-        Ok(Self { provider, jobs: config.jobs, common })
+        Ok(Self { provider, jobs: config.jobs.clone(), config: Arc::new(config), trying: Arc::new(Semaphore::new(1)) })
     }
 
     /// Makes a tenant's sandbox, or completes one that is half made. Idempotent.
@@ -302,24 +307,28 @@ async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::sync::Arc;
     use std::time::Duration;
 
     use kit::Tenant;
+    use tokio::sync::Semaphore;
 
-    use super::{JobLimits, Sandbox, ServeError};
+    use super::{Config, JobLimits, Sandbox, ServeError};
     use crate::backend::fake::Fake;
     use crate::backend::{CommandSpec, ControlLost, Shell};
     use crate::jobs::driver::Submission;
     use crate::jobs::table::Kept;
     use crate::provider::{Provider, Scope};
-    use crate::settings::Clocks;
+    use crate::settings::{Clocks, Settings};
 
     #[tokio::test]
     async fn serving_ends_when_control_is_lost() {
         let (fake, tenant) = (Fake::new(), Tenant::parse("a").unwrap());
         let provider = Provider::new(Arc::clone(&fake) as _, JobLimits::default(), Clocks::default());
-        let sandbox = Sandbox { provider: provider.clone(), jobs: JobLimits::default(), common: Arc::default() };
+        let config = Arc::new(Config::new(PathBuf::new(), PathBuf::new(), Vec::new(), Settings::default()));
+        let jobs = JobLimits::default();
+        let sandbox = Sandbox { provider: provider.clone(), jobs, config, trying: Arc::new(Semaphore::new(1)) };
         fake.expect_open(&tenant);
         let session = provider.open(&tenant).await.unwrap().session;
         let script = fake.expect_start(&tenant, "it");

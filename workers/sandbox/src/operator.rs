@@ -26,7 +26,13 @@ impl Sandbox {
     /// What was decided for every tenant.
     #[must_use]
     pub fn common(&self) -> &TenantSettings {
-        &self.common
+        &self.config.backend.common
+    }
+
+    /// Of how many tenants something was left by a service that was killed, and was cleared when this was opened.
+    #[must_use]
+    pub fn swept(&self) -> usize {
+        self.provider.backend().swept()
     }
 
     /// What a tenant's files take up.

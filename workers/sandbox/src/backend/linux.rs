@@ -67,6 +67,7 @@ use crate::settings::{Egress, Profile};
 pub use self::door::{Check, Door};
 pub use self::init::init_main;
 pub(crate) use self::layout::is_known;
+pub(crate) use self::layout::set_aside;
 
 /// The backend; cheap to clone, all clones are one.
 #[derive(Clone)]
@@ -83,6 +84,8 @@ struct Inner {
     slots: Mutex<HashMap<Tenant, Arc<Slot>>>,
     tasks: Tasks,
     closing: AtomicBool,
+    /// Of how many tenants something was left.
+    swept: usize,
     #[cfg(feature = "test-door")]
     door: Door,
 }
@@ -145,7 +148,7 @@ impl Inner {
         layout.ballast().keep();
         let nodes = Nodes { host: Path::new(DEVICES), spare: layout.state() };
         let assurances = probe::assurances(&config, ids, &cgroups, nodes);
-        let inner = Self {
+        let mut inner = Self {
             config,
             layout,
             cgroups,
@@ -156,17 +159,19 @@ impl Inner {
             slots: Mutex::default(),
             tasks: Tasks::new(),
             closing: AtomicBool::new(false),
+            swept: 0,
             #[cfg(feature = "test-door")]
             door: Door::default(),
         };
         probe::isolation(&inner)?;
-        inner.sweep();
+        inner.swept = inner.sweep();
         Ok(inner)
     }
 
     /// Ends what a killed predecessor may have left of tenants that nobody holds now. Their groups are asked and not
     /// their records, since a tenant that was being made or removed at that moment may have none.
-    fn sweep(&self) {
+    fn sweep(&self) -> usize {
+        let mut cleared = 0;
         for tenant in self.cgroups.tenants() {
             let swept = self.layout.tenant(&tenant).and_then(|home| {
                 // In a folder that is not there nobody can live.
@@ -176,10 +181,12 @@ impl Inner {
                 swept.map_err(step(format!("clear the cgroups of {tenant}")))
             });
             match swept {
-                Ok(()) | Err(BackendError::Held { .. }) => {}
+                Ok(()) => cleared += 1,
+                Err(BackendError::Held { .. }) => {}
                 Err(fault) => tracing::warn!(%tenant, %fault, "leftovers of a former run cannot be cleared"),
             }
         }
+        cleared
     }
 
     /// Where the nodes of devices are.
@@ -235,6 +242,10 @@ impl Backend for LinuxBackend {
 
     fn assurances(&self) -> &Assurances {
         &self.0.assurances
+    }
+
+    fn swept(&self) -> usize {
+        self.0.swept
     }
 
     fn provision<'a>(

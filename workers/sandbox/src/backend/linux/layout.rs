@@ -29,6 +29,7 @@ use crate::settings::TenantSettings;
 pub(super) use self::hold::Hold;
 pub(super) use self::promises::Promising;
 pub(super) use self::ranges::RANGE;
+pub(crate) use self::ranges::set_aside;
 
 /// The worker's folder.
 #[derive(Clone, Debug)]

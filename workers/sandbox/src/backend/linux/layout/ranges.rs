@@ -67,6 +67,14 @@ impl Layout {
     }
 }
 
+/// Makes a folder for a worker whose tenants are there for a moment: they have user ids that no other worker's have, which
+/// so are not used up.
+pub(crate) fn set_aside(state: &Path) -> Result<(), BackendError> {
+    let path = Layout::open(state)?.state.join("uids.json");
+    let ranges = Ranges { version: VERSION, next: SET_ASIDE };
+    write_json(&path, &ranges).map_err(step(format!("write {}", path.display())))
+}
+
 /// What to do about a tenant's record that cannot be read.
 #[derive(Clone, Copy)]
 enum Unreadable {
@@ -111,6 +119,9 @@ fn overlaps(first: u32, promised: &[(u64, u64)]) -> bool {
 
 /// Also the distance between ranges, so that an id of the host tells its tenant at a glance.
 const FIRST_RANGE: u32 = 100_000;
+
+/// Room for one tenant at the very end, above which no other range is given.
+const SET_ASIDE: u32 = u32::MAX / FIRST_RANGE * FIRST_RANGE - FIRST_RANGE;
 
 /// How many ids a range has.
 pub(in crate::backend::linux) const RANGE: u32 = 65_536;
@@ -179,6 +190,15 @@ mod tests {
         assert!(!state.path().join("uids.json").exists());
         fs::write(state.path().join("uids.json"), r#"{"version":1,"next":300000}"#).unwrap();
         assert!(layout.take_range().unwrap() >= 300_000);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_one_range_that_is_far_from_all_others() {
+        let state = tempfile::tempdir().unwrap();
+        super::set_aside(state.path()).unwrap();
+        let layout = Layout::open(state.path()).unwrap();
+        assert_eq!(layout.take_range().unwrap(), super::SET_ASIDE);
+        assert!(super::SET_ASIDE > 4_000_000_000 && super::SET_ASIDE.checked_add(super::RANGE).is_some());
     }
 
     #[test]
