@@ -86,6 +86,9 @@ pub enum FileError {
     NoSpace(String),
     #[error("only {written} of {bytes} bytes were appended to {path}")]
     Partial { path: String, written: u64, bytes: u64 },
+    /// What the file holds then is for its reader to find out.
+    #[error("the work on {0} was ended before it was known how far it came")]
+    Lost(String),
     #[error("{path}: {source}")]
     Other { path: String, source: std::io::Error },
     #[error(transparent)]

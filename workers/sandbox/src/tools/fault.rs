@@ -159,6 +159,15 @@ fn file(fault: &FileError, tool: &str, reference: Option<&str>) -> String {
             "Only the first {written} of {bytes} bytes were appended to {path}, and they stay there. Next: free room with \
              exec \"du\" and \"rm\", then append the rest."
         ),
+        FileError::Lost(path) if tool.starts_with("write") => format!(
+            "The work on {path} was ended, or took too long, before it was known how far it came. A file that was to be \
+             replaced holds the old content or the new one, whole; of what was to be appended, a part may be there. Next: \
+             look at {path} before writing again."
+        ),
+        FileError::Lost(path) => format!(
+            "The work on {path} was ended, or took too long. {unchanged} Next: try once more; if it stays so, look with exec \
+             \"ls -l\"."
+        ),
         FileError::Other { path, source } => {
             format!("{path}: {source}. {unchanged} Next: look at it with exec \"ls -ld\".")
         }

@@ -21,6 +21,8 @@ mod full;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod interrupted;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod limits;

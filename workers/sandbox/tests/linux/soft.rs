@@ -67,6 +67,29 @@ async fn who_writes_beyond_the_bound_is_ended_and_can_write_again_after_deleting
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_full_home_keeps_nobody_from_writing_elsewhere_with_the_file_tools() {
+    let Some(world) = soft("soft elsewhere") else { return };
+    let me = world.make_with("me", Pile::Unenforced).await;
+    world.says(&me, "ln -s /tmp/out out; ln -s /workspace/in /tmp/in; mkdir /tmp/d").await;
+    let writing = world.start(&me, "head -c 9M /dev/zero > f; sync; sleep 7014").await;
+    assert_eq!(ended(&*writing.command).await, Exit::OverQuota);
+    let content = || vec![b'x'; 1000];
+    for path in ["w", "/home/agent/w", "/workspace/w", "/tmp/in", "f", "/tmp/../workspace/w"] {
+        let refused = world.backend.write_file(&me, &at(path), content()).await;
+        assert!(matches!(refused, Err(FileError::NoSpace(_))), "write {path}: {refused:?}");
+        let refused = world.backend.append_file(&me, &at(path), content()).await;
+        assert!(matches!(refused, Err(FileError::NoSpace(_))), "append {path}: {refused:?}");
+    }
+    for path in ["/tmp/w", "out", "/tmp/d/../d/w", "/dev/shm/w"] {
+        world.backend.write_file(&me, &at(path), content()).await.unwrap_or_else(|fault| panic!("{path}: {fault}"));
+    }
+    world.backend.append_file(&me, &at("/pile/self.pile"), content()).await.unwrap();
+    world.says(&me, "rm f").await;
+    world.backend.write_file(&me, &at("w"), vec![1]).await.unwrap();
+    world.backend.destroy(&me, true).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_files_are_too_much_as_well_and_so_is_one_write_that_would_not_fit() {
     let Some(world) = soft("soft files") else { return };
     let me = world.make("me").await;

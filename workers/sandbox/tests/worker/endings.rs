@@ -6,7 +6,9 @@ use kit::{Tenant, clock};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::world::{mark, marked, soon, text, until_marked, world};
+use sandbox::settings::Size;
+
+use crate::world::{mark, marked, soon, text, until_marked, world, world_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_times_out_leaves_no_process() {
@@ -219,5 +221,39 @@ async fn output_that_is_not_text_is_said_to_be_and_can_be_had_byte_for_byte() {
     assert!(stdout == bytes && stderr == bytes && lossy);
     let wrong = world.refuses("a", "job_poll", json!({ "job_id": job, "encoding": "hex" })).await;
     assert!(wrong.contains("`encoding` must be \"text\" or \"base64\""), "{wrong}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_memory_ended_are_told_of_though_the_shell_lives() {
+    let name = "processes_that_memory_ended_are_told_of_though_the_shell_lives";
+    let small = |config: &mut sandbox::Config| config.backend.common.memory = Some(Size::new(96 << 20));
+    let Some(world) = world_with(name, &["a"], small).await else { return };
+    let limits = &world.sandbox.assurances().limits;
+    if !limits.iter().any(|(what, how)| *what == "memory" && how.contains("cgroup")) {
+        // Each process is refused its memory by itself then, and no count is kept of it.
+        crate::skip::skipped(name, "no group holds a tenant's memory here");
+        return;
+    }
+    let session = world.open("a").await;
+    for (command, lost) in [
+        ("true; echo survived", None),
+        ("tail /dev/zero; echo survived", Some(1)),
+        ("tail /dev/zero; tail /dev/zero; echo survived", Some(2)),
+    ] {
+        let note =
+            lost.map(|count| format!("{count} of its processes were ended because the sandbox's memory was used up."));
+        let result = world.call("a", "exec", json!({ "session": session, "command": command })).await;
+        let told = text(&result);
+        assert!(told.starts_with("survived\n") && told.ends_with("[exit 0]"), "{result}");
+        match &note {
+            Some(note) => assert!(told.contains(&format!("[note] {note}")), "{told}"),
+            None => assert_eq!(told, "survived\n[exit 0]"),
+        }
+        let (output, page) = world.follow("a", &world.job("a", &session, command).await).await;
+        assert!(output.contains("survived\n"), "{output}");
+        assert_eq!(page["terminal"]["note"].as_str(), note.as_deref(), "{page}");
+        assert_eq!((&page["terminal"]["kind"], &page["terminal"]["exit_code"]), (&json!("exited"), &json!(0)));
+    }
     world.end().await;
 }

@@ -1,7 +1,10 @@
 //! Files in and out.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kit::clock;
 use serde_json::json;
 
 use crate::world::world;
@@ -64,3 +67,80 @@ async fn what_is_no_readable_file_is_refused_with_a_reason() {
     assert!(world.refuses("a", "write_file", nowhere).await.contains("parents true"));
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_form_of_a_path_names_what_it_says_and_is_answered_within_a_second() {
+    let name = "every_form_of_a_path_names_what_it_says_and_is_answered_within_a_second";
+    let Some(world) = world(name, &["a"]).await else { return };
+    let session = world.open("a").await;
+    let made = world.exec("a", &session, FORMS).await;
+    assert!(made.ends_with("[exit 0]"), "{made}");
+    let long = "n".repeat(255);
+    let (deep, too_deep) = ("d/".repeat(300) + "f", "d/".repeat(3000) + "f");
+    let odd = "a'b\"c $(id) `id`";
+    // What `read_file` and `write_file` say; of the content that is written, nobody asks for more than that it is there.
+    for (path, read, write) in [
+        ("../../../../etc/hostname", Ok("a\n"), Err("permission denied")),
+        ("/work/../etc", Err("no such file"), Err("no such file")),
+        ("/workspace/../etc", Err("is a directory"), Err("is a directory")),
+        ("./a/./../b", Ok("b"), Ok(())),
+        ("a//b", Ok("a/b"), Ok(())),
+        ("~", Err("no such file"), Ok(())),
+        ("~root/x", Err("no such file"), Err("no such file")),
+        ("~/b", Err("no such file"), Err("no such file")),
+        ("-rf", Ok("rf"), Ok(())),
+        ("--help", Ok("help"), Ok(())),
+        ("a\nb", Ok("lines"), Ok(())),
+        (odd, Ok("odd"), Ok(())),
+        ("\u{fffd}\u{fffd}", Err("no such file"), Ok(())),
+        (&deep, Ok("deep"), Ok(())),
+        (&too_deep, Err("name too long"), Err("name too long")),
+        (&long, Ok("long"), Ok(())),
+        (&(long.clone() + "n"), Err("name too long"), Err("name too long")),
+        (".", Err("is a directory"), Err("is a directory")),
+        ("..", Err("is a directory"), Err("is a directory")),
+        ("/", Err("is a directory"), Err("is a directory")),
+        ("b/", Err("no such file"), Err("no such file")),
+        ("", Err("not empty"), Err("not empty")),
+        ("fifo", Err("a named pipe"), Err("a named pipe")),
+        ("/dev/zero", Err("a character device"), Err("a character device")),
+        ("/proc/kmsg", Err(""), Err("")),
+        ("loop", Err("symbolic link"), Err("symbolic link")),
+        ("sparse", Err("9663676416 bytes"), Ok(())),
+    ] {
+        let begun = clock::now();
+        let call = json!({ "session": session, "path": path });
+        match read {
+            Ok(content) => assert_eq!(world.says("a", "read_file", call).await, content, "{path:.99}"),
+            Err(why) => {
+                let refused = world.refuses("a", "read_file", call).await.to_lowercase();
+                assert!(refused.contains(why), "read {path:.99}: {refused}");
+            }
+        }
+        let call = json!({ "session": session, "path": path, "text": "new" });
+        match write {
+            Ok(()) => {
+                world.says("a", "write_file", call).await;
+                let back = world.says("a", "read_file", json!({ "session": session, "path": path })).await;
+                assert_eq!(back, "new", "{path:.99}");
+            }
+            Err(why) => {
+                let refused = world.refuses("a", "write_file", call).await.to_lowercase();
+                assert!(refused.contains(why), "write {path:.99}: {refused}");
+            }
+        }
+        // Three calls at most, beside whatever else this machine does.
+        assert!(begun.elapsed() < 3 * Duration::from_secs(1), "{path:.99}: {:?}", begun.elapsed());
+    }
+    // What the names say was no command to anybody.
+    let there = world.exec("a", &session, "ls -A | grep -c . ; cat -- -rf --help; test -e /tmp/p || echo none").await;
+    assert!(there.contains("newnewnone"), "{there}");
+    world.end().await;
+}
+
+/// The files that the forms are tried on.
+const FORMS: &str = r#"cd; printf b > b; mkdir a; printf a/b > a/b; printf rf > ./-rf; printf help > ./--help
+printf lines > 'a
+b'; printf odd > "a'b\"c \$(id) \`id\`"; mkfifo fifo; ln -s loop loop; truncate -s 9G sparse
+n=; for i in $(seq 255); do n=${n}n; done; printf long > $n
+d=; for i in $(seq 300); do d=${d}d/; done; mkdir -p $d && printf deep > ${d}f"#;

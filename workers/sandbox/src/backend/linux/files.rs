@@ -26,8 +26,8 @@ pub(super) async fn read(live: &Live, path: &GuestPath, most: u64) -> Result<Vec
 
 pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Result<Written, FileError> {
     let id = live.number();
-    let order = Order::Write { id, cwd: folder(path), path: path.path.clone() };
     let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    let order = Order::Write { id, cwd: folder(path), path: path.path.clone(), full: is_full(live, bytes).await };
     let written = hand_in(live, id, &order, path, content).await?;
     if written.bytes == bytes {
         return Ok(written);
@@ -38,8 +38,8 @@ pub(super) async fn write(live: &Live, path: &GuestPath, content: Vec<u8>) -> Re
 
 pub(super) async fn append(live: &Live, path: &GuestPath, content: Vec<u8>) -> Result<Written, FileError> {
     let id = live.number();
-    let order = Order::Append { id, cwd: folder(path), path: path.path.clone() };
     let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+    let order = Order::Append { id, cwd: folder(path), path: path.path.clone(), full: is_full(live, bytes).await };
     let written = hand_in(live, id, &order, path, content).await?;
     if written.bytes == bytes {
         return Ok(written);
@@ -71,11 +71,6 @@ async fn hand_in(
     content: Vec<u8>,
 ) -> Result<Written, FileError> {
     let name = path.path.clone();
-    if let Some(quota) = &live.quota
-        && !quota.has_room(u64::try_from(content.len()).unwrap_or(u64::MAX)).await
-    {
-        return Err(FileError::NoSpace(name));
-    }
     let content = blocking(&name, move || memory_file(&content)).await?.map_err(|source| other(&name, source))?;
     match ask(live, id, order, Some(&content), &name).await? {
         Answer::Written { bytes, created, size } => {
@@ -88,6 +83,14 @@ async fn hand_in(
         Answer::Started(_) | Answer::NotStarted(..) | Answer::Opened(_) | Answer::Made | Answer::SelfTested(_) => {
             Err(unexpected(name))
         }
+    }
+}
+
+/// Whether so many bytes are too many for home and workspace; whether they are to lie there, only the inside can tell.
+async fn is_full(live: &Live, bytes: u64) -> bool {
+    match &live.quota {
+        Some(quota) => !quota.has_room(bytes).await,
+        None => false,
     }
 }
 
@@ -114,7 +117,11 @@ async fn ask(live: &Live, id: u64, order: &Order, content: Option<&OwnedFd>, nam
     let descriptors: Vec<_> = content.map(AsFd::as_fd).into_iter().collect();
     match tokio::time::timeout(DEADLINE, live.ask(id, order, &descriptors)).await {
         Ok(answer) => Ok(answer?),
-        Err(_elapsed) => Err(other(name, io::ErrorKind::TimedOut.into())),
+        Err(_elapsed) => {
+            // Nobody waits for it any more, so it should not do its work at some later time either.
+            let _ = live.order(&Order::Kill { id }, &[]).await;
+            Err(FileError::Lost(name.to_owned()))
+        }
     }
 }
 
@@ -141,6 +148,7 @@ fn read_whole(file: File, path: String, most: u64) -> Result<Vec<u8>, FileError>
 fn explain(fault: FileFault, path: String) -> FileError {
     match fault {
         FileFault::Directory => FileError::IsDirectory(path),
+        FileFault::Lost => FileError::Lost(path),
         FileFault::Kind(kind) => FileError::NotRegular {
             path,
             kind: match kind {
@@ -166,5 +174,6 @@ fn unexpected(path: String) -> FileError {
     FileError::Other { path, source: io::Error::other("the sandbox gave an answer to another question") }
 }
 
-/// A disk that takes longer to make one small file durable is as good as broken.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// A disk that takes longer to make one small file durable is as good as broken; and some clients give a call up after a
+/// minute, so they have to be told before.
+const DEADLINE: Duration = Duration::from_secs(40);

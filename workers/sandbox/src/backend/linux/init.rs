@@ -164,13 +164,13 @@ impl Init {
             Order::Read { id, cwd, path } => {
                 self.broker(id, move |socket| broker::read(socket, id, cwd.as_deref(), &path))
             }
-            Order::Write { id, cwd, path } => {
+            Order::Write { id, cwd, path, full } => {
                 let Some(content) = descriptors.into_iter().next() else { return };
-                self.broker(id, move |socket| broker::write(socket, id, cwd.as_deref(), &path, &content));
+                self.broker(id, move |socket| broker::write(socket, id, cwd.as_deref(), &path, full, &content));
             }
-            Order::Append { id, cwd, path } => {
+            Order::Append { id, cwd, path, full } => {
                 let Some(content) = descriptors.into_iter().next() else { return };
-                self.broker(id, move |socket| broker::append(socket, id, cwd.as_deref(), &path, &content));
+                self.broker(id, move |socket| broker::append(socket, id, cwd.as_deref(), &path, full, &content));
             }
             Order::Parents { id, cwd, path } => {
                 self.broker(id, move |socket| broker::parents(socket, id, cwd.as_deref(), &path));
@@ -198,11 +198,14 @@ impl Init {
                 self.children.insert(born.pid.as_raw_nonzero().get(), Child::Broker(id));
             }
             Ok(None) => {
-                if job::become_guest(true).is_ok() {
-                    work(&self.socket);
-                    kernel::exit_now(0);
+                match job::become_guest(true) {
+                    Ok(()) => work(&self.socket),
+                    Err(fault) => {
+                        let fault = FileFault::Errno(fault.raw_os_error().unwrap_or(0));
+                        self.tell(&Report::FileFault { id, fault });
+                    }
                 }
-                kernel::exit_now(1);
+                kernel::exit_now(0);
             }
             Err(fault) => {
                 let fault = FileFault::Errno(fault.raw_os_error().unwrap_or(0));
@@ -213,7 +216,7 @@ impl Init {
 
     fn kill(&mut self, id: u64) {
         let pid = self.children.iter().find_map(|(pid, child)| match child {
-            Child::Nested(nested) if *nested == id => Pid::from_raw(*pid),
+            Child::Nested(child) | Child::Broker(child) if *child == id => Pid::from_raw(*pid),
             Child::Nested(_) | Child::Command(_) | Child::Broker(_) => None,
         });
         match pid {
@@ -224,8 +227,16 @@ impl Init {
     }
 
     fn reap(&mut self) {
-        let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(ALL_CHILDREN);
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::from_bits_retain(ALL_CHILDREN);
         while let Ok(Some((pid, status))) = wait(options) {
+            if status.stopped() {
+                // A command may stop itself. What works for a file tool is stopped by nobody but a command, and whoever
+                // waits for its answer is better told that there will be none.
+                if let Some(Child::Broker(_)) = self.children.get(&pid.as_raw_nonzero().get()) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+                continue;
+            }
             let status = match (status.exit_status(), status.terminating_signal()) {
                 (Some(code), _) => Status::Code(code),
                 (None, Some(signal)) => Status::Signal(signal),
@@ -239,8 +250,7 @@ impl Init {
                     self.tell(&Report::Gone { id });
                 }
                 Some(Child::Broker(id)) if status != Status::Code(0) => {
-                    let fault = FileFault::Errno(rustix::io::Errno::IO.raw_os_error());
-                    self.tell(&Report::FileFault { id, fault });
+                    self.tell(&Report::FileFault { id, fault: FileFault::Lost });
                 }
                 Some(Child::Broker(_)) | None => {}
             }

@@ -39,12 +39,16 @@ pub(super) enum Order {
         id: u64,
         cwd: Option<String>,
         path: String,
+        /// Whether home and workspace have no room for it.
+        full: bool,
     },
     /// With what is to be added.
     Append {
         id: u64,
         cwd: Option<String>,
         path: String,
+        /// Whether home and workspace have no room for it.
+        full: bool,
     },
     /// Makes the folders above a file.
     Parents {
@@ -228,6 +232,8 @@ pub(super) enum FileFault {
     Errno(i32),
     Directory,
     Kind(Kind),
+    /// The process that did it was ended before it could say how far it came.
+    Lost,
 }
 
 /// What a path names that is not a regular file.

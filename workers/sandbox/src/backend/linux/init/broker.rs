@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fchown, fstat, fsync, linkat, mkdirat, open,
-    openat, openat2, readlinkat, renameat, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, fchmod, fchown, fstat, fsync, linkat,
+    mkdirat, open, openat, openat2, readlinkat, renameat, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::backend::linux::wire::{self, FileFault, HOME, Kind, Report};
+use crate::backend::linux::wire::{self, FileFault, HOME, Kind, Report, WORKSPACE};
 
 /// Opens a regular file for reading and hands its descriptor over.
 pub(super) fn read(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str) {
@@ -32,15 +32,15 @@ pub(super) fn read(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str) {
 }
 
 /// Replaces a regular file, or makes it.
-pub(super) fn write(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str, content: &OwnedFd) {
+pub(super) fn write(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str, full: bool, content: &OwnedFd) {
     let found = base(cwd).and_then(|base| Target::find(base, path, OFlags::empty()));
-    tell(socket, id, found.and_then(|target| target.replace(content)));
+    tell(socket, id, found.and_then(|target| target.with_room(full)).and_then(|target| target.replace(content)));
 }
 
 /// Adds to a regular file, or makes it.
-pub(super) fn append(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str, content: &OwnedFd) {
+pub(super) fn append(socket: &OwnedFd, id: u64, cwd: Option<&str>, path: &str, full: bool, content: &OwnedFd) {
     let found = base(cwd).and_then(|base| Target::find(base, path, OFlags::APPEND));
-    tell(socket, id, found.and_then(|target| target.append(content)));
+    tell(socket, id, found.and_then(|target| target.with_room(full)).and_then(|target| target.append(content)));
 }
 
 /// Makes the folders above a file.
@@ -173,6 +173,14 @@ impl Target {
         Err(Errno::LOOP.into())
     }
 
+    /// Refuses a place that is `full`: only what lies in home and workspace counts for a tenant's bound.
+    fn with_room(self, full: bool) -> Result<Self, FileFault> {
+        let counts = |place: &str| -> Result<bool, FileFault> {
+            Ok(mount(&self.folder)? == mount(&resolve(CWD, place, FOLDER)?)?)
+        };
+        if full && (counts(HOME)? || counts(WORKSPACE)?) { Err(Errno::NOSPC.into()) } else { Ok(self) }
+    }
+
     /// The old content stays until the new one is on disk.
     fn replace(&self, content: &OwnedFd) -> Result<Landed, FileFault> {
         let draft = draft::name(&self.folder);
@@ -264,6 +272,11 @@ impl Target {
         let size = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
         Ok(Landed { bytes: u64::try_from(written).unwrap_or(u64::MAX), created, size })
     }
+}
+
+/// By which mount a folder is reached. Not by which device: piles lie on the same one as home.
+fn mount(folder: &OwnedFd) -> Result<u64, FileFault> {
+    Ok(statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 /// What a file without a name holds.
