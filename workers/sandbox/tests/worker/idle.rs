@@ -59,12 +59,16 @@ async fn a_sandbox_that_is_opened_and_closed_all_the_time_never_fails_although_i
     // As short as can be: each look at it finds it idle.
     let short = |config: &mut sandbox::Config| config.clocks.idle_stop = Duration::ZERO;
     let Some(world) = world_with(name, &["a"], short).await else { return };
-    let (begun, mut stops) = (clock::now(), 0);
+    let (begun, mut stops, mut rounds) = (clock::now(), 0, 0);
     while clock::now() - begun < Duration::from_secs(3) || stops == 0 {
         let session = world.open("a").await;
         assert_eq!(world.exec("a", &session, "echo here").await, "here\n[exit 0]");
         world.says("a", "close_session", json!({ "session": session })).await;
+        // Of every length up to more than a look's, so that each moment of a stop is met.
+        let until = clock::now() + Duration::from_millis(20 * (rounds % 8));
+        while is_live(&world).await && clock::now() < until {}
         stops += i32::from(!is_live(&world).await);
+        rounds += 1;
         assert!(clock::now() - begun < Duration::from_secs(30), "it was never stopped");
     }
     world.end().await;
