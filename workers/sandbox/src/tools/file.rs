@@ -15,9 +15,10 @@ pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Argumen
     let path = path(arguments)?;
     let (offset, limit) = (arguments.number("offset")?.unwrap_or(1), arguments.number("limit")?);
     let content = provider.read_file(scope, session, &path).await?;
-    let kind = mime::of(&path.path, &content);
-    let mut meta = meta(&path, kind, content.len());
-    let uri = uri(&path.path);
+    let place = place(&path);
+    let kind = mime::of(&place, &content);
+    let mut meta = meta(&place, kind, content.len());
+    let uri = uri(&place);
     let content = if kind.starts_with("image/") {
         vec![Content::Image { base64: STANDARD.encode(content), mime: kind.to_owned() }]
     } else {
@@ -52,8 +53,9 @@ pub(super) async fn write(provider: &Provider, scope: &Scope, mut arguments: Arg
         (None, None) => return Err(Trouble::Told(ONE_CONTENT.to_owned())),
         (Some(_), Some(_)) => return Err(Trouble::Told(ONE_CONTENT.to_owned())),
     };
-    let kind = mime::of(&path.path, &content);
-    let (mut meta, name) = (meta(&path, kind, content.len()), path.path.clone());
+    let name = place(&path);
+    let kind = mime::of(&name, &content);
+    let mut meta = meta(&name, kind, content.len());
     let Written { bytes, created, size } = provider.write_file(scope, &session, path, content, how).await?;
     meta.insert("size".to_owned(), json!(size));
     let text = if how.append {
@@ -72,6 +74,16 @@ fn path(arguments: &Arguments) -> Result<GuestPath, Invalid> {
     }
     let cwd = arguments.optional_path("cwd")?.map(str::to_owned);
     Ok(GuestPath { cwd, path: path.to_owned() })
+}
+
+/// Which file is meant, absolute or seen from home: the same name in another folder is another file.
+fn place(path: &GuestPath) -> String {
+    match path.cwd.as_deref() {
+        Some(cwd) if !cwd.is_empty() && !path.path.starts_with('/') => {
+            format!("{}/{}", cwd.trim_end_matches('/'), path.path)
+        }
+        Some(_) | None => path.path.clone(),
+    }
 }
 
 fn bounded(content: Vec<u8>, path: &GuestPath) -> Result<Vec<u8>, Trouble> {
@@ -107,8 +119,8 @@ fn blob(base64: String, kind: &str, uri: String) -> Content {
     Content::Blob { base64, mime: kind.to_owned(), uri }
 }
 
-fn meta(path: &GuestPath, kind: &str, size: usize) -> Map<String, Value> {
-    let meta = json!({ "path": path.path, "mimeType": kind, "mime": kind, "size": size, "uri": uri(&path.path) });
+fn meta(place: &str, kind: &str, size: usize) -> Map<String, Value> {
+    let meta = json!({ "path": place, "mimeType": kind, "mime": kind, "size": size, "uri": uri(place) });
     meta.as_object().cloned().unwrap_or_default()
 }
 
@@ -197,7 +209,7 @@ const ONE_CONTENT: &str =
 
 #[cfg(test)]
 mod tests {
-    use super::{Lines, MOST_BYTES, decoded, uri};
+    use super::{Lines, MOST_BYTES, decoded, place, uri};
     use crate::backend::GuestPath;
 
     fn check(text: &str, offset: u64, limit: Option<u64>, expected: &str, notice: Option<&str>) {
@@ -262,6 +274,20 @@ mod tests {
         }
         for bad in ["a", "a===", "YQ", "YQ==\n", "-_==", "Y Q="] {
             assert!(decoded(bad, &path).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_by_the_folder_that_its_path_starts_at() {
+        for (cwd, path, expected) in [
+            (None, "rel", "rel"),
+            (Some("dir"), "rel", "dir/rel"),
+            (Some("/workspace/"), "rel", "/workspace/rel"),
+            (Some("/"), "rel", "/rel"),
+            (Some(""), "rel", "rel"),
+            (Some("dir"), "/etc/hosts", "/etc/hosts"),
+        ] {
+            assert_eq!(place(&GuestPath { cwd: cwd.map(str::to_owned), path: path.to_owned() }), expected);
         }
     }
 

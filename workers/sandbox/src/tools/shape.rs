@@ -53,6 +53,7 @@ impl Shapes {
             "read" => ("read_file", NONE),
             "write" => ("write_file", NONE),
             "open_session" => (tool, ORIGINALS),
+            "job_poll" | "job_cancel" => (tool, NEEDLESS),
             tool => (tool, NONE),
         };
         let Some(shape) = self.0.get(listed) else { return Ok(Vec::new()) };
@@ -169,6 +170,9 @@ const NONE: &[&str] = &[];
 /// What clients of the original give to `open_session`; it means nothing here, but for the tenant.
 const ORIGINALS: &[&str] = &["tenant", "pile_host_path", "pile_guest_path", "cwd", "env"];
 
+/// What models give to every tool once they have it; a job's id says enough.
+const NEEDLESS: &[&str] = &["session"];
+
 /// What other tools of this kind call what is called otherwise here.
 const USUAL: [(&[&str], &str); 7] = [
     (&["content", "contents", "data", "body"], "text"),
@@ -241,6 +245,14 @@ mod tests {
         check("open_session", &json!({ "tenants": "a" }), Err("`tenants` is not known; it takes no arguments"));
         check("no_such_tool", &json!({ "x": 1 }), Ok(&[]));
         check("close_session", &json!({ "session": "s", "env": null }), Ok(&[]));
+    }
+
+    #[test]
+    fn a_session_beside_a_jobs_id_is_let_pass_and_does_not_stand_for_it() {
+        for tool in ["job_poll", "job_cancel"] {
+            check(tool, &json!({ "job_id": "j", "session": "s" }), Ok(&[]));
+            check(tool, &json!({ "session": "s" }), Err("`job_id` is missing"));
+        }
     }
 
     #[test]
