@@ -118,11 +118,12 @@ pub enum Answer {
     Attached {
         session: String,
     },
-    /// So many tenants had processes; and of so many a service that was killed had left something, which went when the
-    /// sandboxes were opened.
+    /// So many tenants had processes; of so many a service that was killed had left something, which went when the
+    /// sandboxes were opened; and why those live on that another process holds.
     Cleaned {
         ended: usize,
         swept: usize,
+        held: Vec<String>,
     },
     Examined(Vec<Check>),
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where

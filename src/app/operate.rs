@@ -51,7 +51,10 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             let mut rows = Vec::new();
             for status in sandbox.list().await? {
                 match sandbox.record(&status.tenant).await {
-                    Ok(record) => rows.push(row(status, &record)),
+                    Ok(record) => {
+                        let held = sandbox.holder(&status.tenant).await?.is_some();
+                        rows.push(row(status, &record, held));
+                    }
                     // It went meanwhile.
                     Err(BackendError::NotProvisioned(_)) => {}
                     Err(fault) => return Err(fault),
@@ -71,20 +74,28 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             Answer::Done
         }
         Request::Disable { tenant, disabled } => {
-            if disabled {
-                sandbox.disable(&tenant).await?
-            } else {
-                sandbox.enable(&tenant).await?
-            };
-            Answer::Done
+            let changed = if disabled { sandbox.disable(&tenant).await } else { sandbox.enable(&tenant).await };
+            match changed {
+                Ok(_) => Answer::Done,
+                Err(fault @ BackendError::Held { .. }) if disabled => {
+                    let lives = format!("{tenant} is disabled, but {fault}: its processes live on until that one ends");
+                    Answer::refused(Refusal::Failed, lives)
+                }
+                Err(fault) => return Err(fault),
+            }
         }
         Request::Attach { tenant } => Answer::Attached { session: sandbox.attach(&tenant).await? },
         Request::Clean => {
-            let live: Vec<_> = sandbox.list().await?.into_iter().filter(|status| status.live).collect();
-            for status in &live {
-                sandbox.stop(&status.tenant).await?;
+            let (mut ended, mut held) = (0, Vec::new());
+            for TenantStatus { tenant, live, .. } in sandbox.list().await? {
+                if live {
+                    sandbox.stop(&tenant).await?;
+                    ended += 1;
+                } else if let Some(holder) = sandbox.holder(&tenant).await? {
+                    held.push(BackendError::Held { tenant, holder }.to_string());
+                }
             }
-            Answer::Cleaned { ended: live.len(), swept: sandbox.swept() }
+            Answer::Cleaned { ended, swept: sandbox.swept(), held }
         }
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
         Request::Run(_) | Request::Speak { .. } => Answer::refused(Refusal::Failed, "this has more than one answer"),
@@ -102,7 +113,7 @@ async fn show(sandbox: &Sandbox, tenant: &Tenant) -> Result<Shown, BackendError>
         DiskQuota::None => "none",
     };
     Ok(Shown {
-        sandbox: row(sandbox.status(tenant), &record),
+        sandbox: row(sandbox.status(tenant), &record, sandbox.holder(tenant).await?.is_some()),
         pile: kept(record.pile),
         pile_folder: found.pile,
         disk_quota: disk_quota.to_owned(),
@@ -114,9 +125,10 @@ async fn show(sandbox: &Sandbox, tenant: &Tenant) -> Result<Shown, BackendError>
     })
 }
 
-fn row(status: TenantStatus, record: &Record) -> words::Sandbox {
+/// A tenant that another process holds is as live as one that runs here.
+fn row(status: TenantStatus, record: &Record, held: bool) -> words::Sandbox {
     let TenantStatus { tenant, live, handles, active_jobs: jobs } = status;
-    words::Sandbox { tenant, live, disabled: record.disabled, handles, jobs }
+    words::Sandbox { tenant, live: live || held, disabled: record.disabled, handles, jobs }
 }
 
 fn wish(pile: PileWish) -> Pile {

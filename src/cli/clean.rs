@@ -4,14 +4,14 @@ use clap::Args;
 
 use super::backend::Backend;
 use super::door::{Door, otherwise};
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::admin::words::{Answer, Request};
 
 /// End the processes of every tenant of the service that runs on a state. Where none runs, sweep what one that was killed
 /// left behind, which are control groups: its processes died with it. Files, piles and tokens stay, and a tenant's next
-/// use starts its sandbox again.
+/// use starts its sandbox again. What another playground process holds, such as `playground mcp`, is named and lives on.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Clean {
@@ -31,14 +31,19 @@ impl Clean {
             let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
             let closed = door.close().await;
-            let Answer::Cleaned { ended, swept } = answer? else { return Err(otherwise()) };
+            let Answer::Cleaned { ended, swept, held } = answer? else { return Err(otherwise()) };
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
             if is_running {
                 say::talk(&format!("ended the processes of {}", tenants(ended)));
             } else {
                 say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
             }
-            closed
+            closed?;
+            if held.is_empty() {
+                return Ok(());
+            }
+            Err(Failure::message(Code::Failed, format!("not all processes were ended: {}", held.join("; ")))
+                .hint("end that process, and try again"))
         })
     }
 }

@@ -6,6 +6,6 @@ mod exec;
 mod full_disk;
 mod ordinary_user;
 mod race;
-mod setting;
+pub(crate) mod setting;
 mod shell;
 mod tenant;

@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::host::{isolates, remove};
-use crate::process::{PATIENCE, Watched, family_of, playground};
+use crate::operator::setting::{Served, Setting};
+use crate::process::{PATIENCE, Watched, family_of, playground, text};
 
 struct Pipe {
     child: Child,
@@ -162,4 +163,32 @@ fn the_only_tenant_is_meant_and_among_several_one_has_to_be_named() {
     assert_eq!(opened(Some("other"), &json!({})).0, other, "one that is named at the start is meant");
     remove(&place.path().join("state"), "local");
     remove(&place.path().join("state"), "other");
+}
+
+#[test]
+fn who_does_not_hold_a_tenant_does_not_say_that_its_processes_ended() {
+    for served in [Served::Service, Served::Nobody] {
+        let Some(setting) = Setting::new("a tenant of another process", served) else { return };
+        let mut pipe = Pipe::start_for(&setting.state, Some("alice"));
+        let family = pipe.busy();
+        let held = format!("held by another playground process (process {})", pipe.child.id());
+        assert_eq!(text(&setting.run(&["user", "list"]).stdout), "alice\tlive\n");
+        let shown = text(&setting.run(&["user", "show", "alice"]).stdout);
+        assert!(shown.contains("state\tlive\n"), "{shown}");
+        for line in [&["user", "stop", "alice"][..], &["clean"], &["user", "disable", "alice"]] {
+            let refused = setting.run(line);
+            let said = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(1), "{line:?}: {said}");
+            assert!(said.contains(&held) && !said.contains("ended its"), "{line:?}: {said}");
+            assert!(family.iter().all(|one| !one.gone_within(std::time::Duration::ZERO)), "{line:?}");
+        }
+        assert_eq!(text(&setting.run(&["user", "list"]).stdout), "alice\tdisabled\n", "that was recorded");
+        assert_eq!(setting.run(&["user", "enable", "alice"]).status.code(), Some(0));
+        drop(pipe.input.take());
+        assert_eq!(pipe.ended(), Some(0));
+        for line in [&["user", "stop", "alice"][..], &["clean"], &["user", "disable", "alice"]] {
+            assert_eq!(setting.run(line).status.code(), Some(0), "{line:?}");
+        }
+        setting.end();
+    }
 }

@@ -10,6 +10,7 @@ use crate::cli::place::Place;
 use crate::cli::say;
 
 /// End a tenant's jobs and processes, with proof. Files and tokens stay, and its next use starts the sandbox again.
+/// Refused while another playground process holds it, which alone can end them.
 #[derive(Debug, Args)]
 #[command(after_help = STOP)]
 pub(super) struct Stop {

@@ -71,10 +71,13 @@ pub trait Backend: Send + Sync + 'static {
     /// Starts the tenant's sandbox if it is not running. Never makes one.
     fn open<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Guest, BackendError>>;
 
-    /// Ends every process of the tenant, with proof. Files stay.
+    /// Ends every process of the tenant, with proof. Files stay. One that another process holds is refused.
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>>;
 
-    /// Whether the tenant's sandbox is running now.
+    /// Which other process runs the tenant's sandbox, if one does: only that one can end it.
+    fn holder<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Option<String>, BackendError>>;
+
+    /// Whether the tenant's sandbox is running in this process now.
     fn is_live(&self, tenant: &Tenant) -> bool;
 
     /// Whether any process of the tenant's commands is alive, what they left in the background included.

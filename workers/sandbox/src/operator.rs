@@ -65,10 +65,18 @@ impl Sandbox {
         self.provider.amend(tenant, change, forgotten, overcommit).await
     }
 
+    /// Which other process runs a tenant's sandbox, if one does.
+    ///
+    /// # Errors
+    /// When that cannot be seen.
+    pub async fn holder(&self, tenant: &Tenant) -> Result<Option<String>, BackendError> {
+        self.provider.backend().holder(tenant).await
+    }
+
     /// Ends a tenant's processes, with proof. Files stay, and the next use starts it again.
     ///
     /// # Errors
-    /// When it has no sandbox, or the death cannot be proven.
+    /// When it has no sandbox, is held by another process, or the death cannot be proven.
     pub async fn stop(&self, tenant: &Tenant) -> Result<(), BackendError> {
         self.provider.stop(tenant).await
     }
@@ -76,7 +84,7 @@ impl Sandbox {
     /// Ends a tenant's processes and refuses it every use until it is enabled.
     ///
     /// # Errors
-    /// When it has no sandbox, or a step fails.
+    /// When it has no sandbox, or a step fails. Where another process holds it, it is disabled all the same.
     pub async fn disable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
         self.provider.disable(tenant).await
     }

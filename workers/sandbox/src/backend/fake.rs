@@ -277,6 +277,10 @@ impl Backend for Fake {
         })
     }
 
+    fn holder<'a>(&'a self, _tenant: &'a Tenant) -> Pending<'a, Result<Option<String>, BackendError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn is_live(&self, tenant: &Tenant) -> bool {
         self.known(tenant).live
     }

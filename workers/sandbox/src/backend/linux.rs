@@ -330,17 +330,25 @@ impl Backend for LinuxBackend {
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>> {
         Box::pin(async move {
             let slot = self.0.known(tenant)?;
-            self.0
-                .to_the_end(async move {
-                    let _alone = slot.alone().await;
-                    if let Some(live) = slot.live() {
-                        live.end().await?;
-                    }
-                    slot.settle().await?;
-                    Ok(())
-                })
-                .await
+            let (this, tenant) = (Arc::clone(&self.0), tenant.clone());
+            let work = async move {
+                let _alone = slot.alone().await;
+                if let Some(live) = slot.live() {
+                    live.end().await?;
+                }
+                slot.settle().await?;
+                // Only who holds a tenant can end its processes.
+                match this.held(&tenant).await? {
+                    Some(holder) => Err(BackendError::Held { tenant, holder }),
+                    None => Ok(()),
+                }
+            };
+            self.0.to_the_end(work).await
         })
+    }
+
+    fn holder<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Option<String>, BackendError>> {
+        Box::pin(async move { if self.is_live(tenant) { Ok(None) } else { self.0.held(tenant).await } })
     }
 
     fn is_live(&self, tenant: &Tenant) -> bool {

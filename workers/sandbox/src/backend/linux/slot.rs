@@ -71,6 +71,13 @@ impl Inner {
         Ok(self.slot(tenant))
     }
 
+    /// Who holds a tenant that does not run here.
+    pub(super) async fn held(&self, tenant: &Tenant) -> Result<Option<String>, BackendError> {
+        let home = self.layout.tenant(tenant)?;
+        let looked = tokio::task::spawn_blocking(move || home.holder()).await;
+        looked.map_err(|fault| step("look who holds a tenant")(io::Error::other(fault)))?
+    }
+
     /// Does work to its end even if the caller stops waiting: nothing that is half started, stopped or made may be
     /// left to chance.
     pub(super) async fn to_the_end<T: Send + 'static>(

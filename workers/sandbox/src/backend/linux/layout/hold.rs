@@ -17,11 +17,39 @@ use crate::backend::BackendError;
 pub(in crate::backend::linux) struct Hold(File);
 
 impl Home {
+    /// Who runs this tenant now, if somebody does.
+    pub(in crate::backend::linux) fn holder(&self) -> Result<Option<String>, BackendError> {
+        let path = self.folder.join("lock");
+        let naming = || step(format!("look at {}", path.display()));
+        let deadline = kit::clock::now() + LOOKING;
+        loop {
+            let mut lock = match File::open(&path) {
+                Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+                other => other.map_err(naming())?,
+            };
+            // Shared, so that those who look do not see each other.
+            match flock(&lock, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => return Ok(None),
+                // Somebody may have it for an instant only, to sweep.
+                Err(rustix::io::Errno::WOULDBLOCK) if kit::clock::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let mut holder = String::new();
+                    let _ = lock.read_to_string(&mut holder);
+                    return Ok(Some(format!("process {}", holder.trim())));
+                }
+                Err(fault) => return Err(naming()(fault.into())),
+            }
+        }
+    }
+
     /// Makes sure that no other process runs this tenant, for as long as the result lives.
     pub(in crate::backend::linux) fn hold(&self) -> Result<Hold, BackendError> {
         let path = self.folder.join("lock");
         let naming = || step(format!("lock {}", path.display()));
-        let deadline = kit::clock::now() + FADING;
+        let began = kit::clock::now();
+        let (looked, deadline) = (began + LOOKING, began + FADING);
         loop {
             let opened = self.ballast.write(|| open_lock(&path), kit::ballast::is_full);
             let mut lock = match opened {
@@ -35,7 +63,8 @@ impl Home {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let mut holder = String::new();
                     let _ = lock.read_to_string(&mut holder);
-                    if is_gone(holder.trim()) && kit::clock::now() < deadline {
+                    let waited = kit::clock::now();
+                    if waited < looked || (is_gone(holder.trim()) && waited < deadline) {
                         std::thread::sleep(Duration::from_millis(1));
                         continue;
                     }
@@ -78,6 +107,9 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Longer than it takes somebody to look who holds a tenant.
+const LOOKING: Duration = Duration::from_millis(50);
+
 /// A process that is born closes what it inherited at once, on a busy host a little later.
 const FADING: Duration = Duration::from_secs(2);
 
@@ -102,12 +134,14 @@ mod tests {
         flock(&copy, FlockOperation::LockExclusive).unwrap();
         fs::write(&path, format!("{}\n", std::process::id())).unwrap();
         assert!(matches!(home.hold(), Err(BackendError::Held { .. })));
+        assert_eq!(home.holder().unwrap(), Some(format!("process {}", std::process::id())));
         // No process has the highest number that there can be.
         fs::write(&path, format!("{}\n", i32::MAX)).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| home.hold().map(drop).map_err(|fault| fault.to_string()));
             drop(copy);
             assert_eq!(waiting.join().unwrap(), Ok(()));
+            assert_eq!(home.holder().unwrap(), None);
         });
     }
 }
