@@ -77,23 +77,19 @@ enum Verb {
     #[command(alias = "mcp-http")]
     Serve(Box<serve::Serve>),
     /// Serve one sandbox to a local MCP client over stdin and stdout, with no network.
-    Mcp(mcp::Mcp),
+    Mcp(Box<mcp::Mcp>),
     /// Make, list and remove tenants.
     #[cfg(feature = "mcp-http")]
     User(Box<user::User>),
     /// Mint, list and revoke the tokens that clients present.
     #[cfg(feature = "mcp-http")]
     Token(token::Token),
-    /// Run a program in a tenant's sandbox, with its input, output and exit code.
     #[cfg(feature = "mcp-http")]
     Exec(exec::Exec),
-    /// Open a shell in a tenant's sandbox, on a terminal of its own.
     #[cfg(feature = "mcp-http")]
     Shell(shell::Shell),
-    /// Try what this host can isolate and hold, and say what stands in the way.
     #[cfg(feature = "mcp-http")]
     Doctor(doctor::Doctor),
-    /// End what runs of every tenant, and sweep what a killed service left.
     #[cfg(feature = "mcp-http")]
     Clean(Box<clean::Clean>),
     /// Run a worker on its own, for an edge that runs elsewhere on this machine.

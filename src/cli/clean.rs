@@ -9,7 +9,9 @@ use super::place::Place;
 use super::say;
 use crate::admin::words::{Answer, Request};
 
-/// End the processes of every tenant of the service that runs on a state. Where none runs, sweep what one that was killed
+/// End what runs of every tenant, and sweep what a killed service left.
+///
+/// It ends the processes of every tenant of the service that runs on a state. Where none runs, sweep what one that was killed
 /// left behind, which are control groups: its processes died with it. Files, piles and tokens stay, and a tenant's next
 /// use starts its sandbox again. What another playground process holds, such as `playground mcp`, is named and lives on.
 #[derive(Debug, Args)]

@@ -15,7 +15,9 @@ use super::store::Store;
 use crate::admin::words::{Answer, Check, Request, Verdict};
 use crate::state::StateDir;
 
-/// Try what this host can isolate, prove and hold, with a tenant that is made for it and removed again. One check a line:
+/// Try what this host can isolate and hold, and say what stands in the way.
+///
+/// It is tried with a tenant that is made for it, in a folder of its own, and removed again. One check a line:
 /// ok, warn or fail; its id; what was found; and what makes it good. The exit code is 5 where one has failed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]

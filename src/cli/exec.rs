@@ -14,7 +14,9 @@ use super::{say, spelled, streams};
 use crate::admin::words::{Answer, Ending, Further, Request, Run};
 use crate::signal::StopSignals;
 
-/// Run a program in a tenant's sandbox, as the tenant. Its input, output and errors are this command's, unchanged, and
+/// Run a program in a tenant's sandbox, with its input, output and exit code.
+///
+/// It runs as the tenant. Its input, output and errors are this command's, unchanged, and
 /// so is its exit code; 128 and the number where a signal ended it, 124 where its time was over. When this command is
 /// ended, so is the program with all that it started.
 #[derive(Debug, Args)]

@@ -20,10 +20,16 @@ pub(super) struct Mcp {
     /// one there is, or `local`, made when there is none; with several, open_session has to name one.
     #[arg(long, value_name = "NAME", value_parser = Tenant::parse_new)]
     tenant: Option<Tenant>,
+
+    #[cfg(feature = "mcp-http")]
+    #[command(flatten)]
+    backend: super::backend::Backend,
 }
 
 impl Mcp {
     pub(super) fn run(self) -> Result<(), Failure> {
+        #[cfg(feature = "mcp-http")]
+        self.backend.needed()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::new)?;
         let done = runtime.block_on(self.serve());
         // A read of standard input that is no pipe cannot be interrupted, and nobody waits for its result.

@@ -19,8 +19,9 @@ use super::streams;
 use crate::admin::words::{Answer, Ending, Request, Run};
 use crate::signal::StopSignals;
 
-/// Open a login shell in a tenant's sandbox, as the tenant, on a terminal that is made in there: bash where there is
-/// one. The exit code is the shell's. When this command is ended, so is the shell.
+/// Open a shell in a tenant's sandbox, on a terminal of its own.
+///
+/// It is a login shell of the tenant's, on a terminal that is made in there: bash where there is one, with job control. The exit code is the shell's. When this command is ended, so is the shell.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Shell {

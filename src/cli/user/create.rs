@@ -10,7 +10,7 @@ use super::settings::SettingFlags;
 use crate::admin::words::{Answer, PileKept, PileWish, Request};
 use crate::cli::backend::Backend;
 use crate::cli::door::Door;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Reserved, Store};
@@ -34,6 +34,10 @@ pub(super) struct Create {
     /// Write the token to this new file, readable by you alone, and print the path instead.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Where the original's lima backend has a tenant's pile.
+    #[arg(long, hide = true)]
+    faculty_pile: Option<PathBuf>,
 
     #[command(flatten)]
     place: Place,
@@ -62,6 +66,10 @@ pub(super) struct PileFlags {
 impl Create {
     pub(super) async fn run(self) -> Result<(), Failure> {
         self.backend.needed()?;
+        if self.faculty_pile.is_some() {
+            return Err(Failure::message(Code::Usage, "--faculty-pile belongs to the lima backend alone")
+                .hint("here a pile lies in the state directory; `playground user import` brings one along"));
+        }
         let settings = self.settings.decided()?;
         let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;

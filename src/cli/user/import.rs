@@ -24,8 +24,8 @@ use crate::cli::{inside, say};
 use crate::signal::StopSignals;
 use crate::state::StateDir;
 
-/// Make a tenant from a folder that `user export` made, with the settings that it had there; those that are named here
-/// instead of them. Its pile has the same key. It has no token yet. A tenant that has files already is left alone; an
+/// Make a tenant from a folder that `user export` made, with the settings that it had there, unless they are named here.
+/// Another disk has as many files as are built in for it. Its pile has the same key. It has no token yet. A tenant that has files already is left alone; an
 /// import that was cut short is finished by the same command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -116,7 +116,10 @@ impl Import {
             (PileWish::IfEnforceable, PileKept::None) => PileWish::None,
             (typed, _) => typed,
         };
-        let settings = Box::new(meta.settings.amended(&typed, &[]).map_err(Failure::new)?);
+        // As many files as were right for the disk there may be more than another one has room for.
+        let forgotten =
+            if typed.disk.is_some() && typed.inodes.is_none() { vec![INODES.to_owned()] } else { Vec::new() };
+        let settings = Box::new(meta.settings.amended(&typed, &forgotten).map_err(Failure::new)?);
         let create = Request::Create { tenant: self.name.clone(), pile: wish, settings, overcommit };
         let Answer::Created { new, pile: kept } = door.ask(create).await? else { return Err(otherwise()) };
         say::talk(&made_line(&self.name, new, kept));
@@ -265,6 +268,9 @@ fn begins_with(stream: &mut impl io::Read, with: File) -> io::Result<bool> {
         }
     }
 }
+
+/// As the settings name it.
+const INODES: &str = "inodes";
 
 /// A name that goes with the pile where the pile is removed.
 const DRAFT: &str = "self.key.new";

@@ -11,39 +11,39 @@ use crate::cli::failure::Failure;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Settings")]
 pub(super) struct SettingFlags {
-    /// Memory of all its processes together, such as 2GiB.
+    /// Memory of all its processes together, such as 4GiB [built in: 2GiB].
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Processes and threads at one time.
+    /// Processes and threads at one time [built in: 512].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     processes: Option<u64>,
 
-    /// Processor time in hundredths of one processor: 150 is one and a half.
+    /// Processor time in hundredths of one processor: 150 is one and a half [built in: no bound but the others' shares].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..))]
     cpu: Option<u64>,
 
-    /// Open files of one process.
+    /// Open files of one process [built in: 8192].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(16..))]
     open_files: Option<u64>,
 
-    /// The largest file, its pile included.
+    /// The largest file, its pile included [built in: 10GiB].
     #[arg(long, value_name = "SIZE")]
     file_size: Option<Size>,
 
-    /// Bytes of its home and workspace together.
+    /// Bytes of its home and workspace together [built in: by what this host has when the tenant is made, 256MiB to 10GiB].
     #[arg(long, value_name = "SIZE")]
     disk: Option<Size>,
 
-    /// Files and folders in both together.
+    /// Files and folders in both together [built in: one for each 8KiB of its disk, 1048576 at most].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     inodes: Option<u64>,
 
-    /// What it may reach: none, open, or HOST:PORT with commas between them.
+    /// What it may reach: none, open, or HOST:PORT with commas between them [built in: none].
     #[arg(long, value_name = "WHERE")]
     egress: Option<Egress>,
 
-    /// A directory with an unpacked image, in place of the host's system.
+    /// A directory with an unpacked image, in place of the host's system [built in: the host's].
     #[arg(long, value_name = "DIR")]
     system: Option<PathBuf>,
 

@@ -228,7 +228,17 @@ fn a_pile_that_grows_meanwhile_is_copied_as_it_was() {
 #[test]
 fn an_import_decides_what_is_named_instead_of_what_was_exported() {
     let Some(setting) = Setting::new("the settings of an import", Served::Nobody) else { return };
-    let made = setting.run(&["user", "create", "alice", "--no-pile", "--disk", "64MiB", "--processes", "100"]);
+    let made = setting.run(&[
+        "user",
+        "create",
+        "alice",
+        "--no-pile",
+        "--disk",
+        "512MiB",
+        "--processes",
+        "100",
+        "--overcommit",
+    ]);
     assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
     let out = setting.state.with_file_name("out");
     let out = out.to_str().expect("text");
@@ -237,10 +247,11 @@ fn an_import_decides_what_is_named_instead_of_what_was_exported() {
     let refused = import(&["--disk", "1000000GiB"]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
     assert!(text(&refused.stderr).contains("cannot be promised"), "{}", text(&refused.stderr));
-    let imported = import(&["--disk", "96MiB", "--memory", "512MiB", "--overcommit"]);
+    // The files that there were on the larger disk would not fit on this one.
+    let imported = import(&["--disk", "24MiB", "--memory", "512MiB", "--overcommit"]);
     assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
     let shown = text(&setting.run(&["user", "show", "bob"]).stdout);
-    for line in ["setting disk\t96.0 MiB\town", "setting memory\t512.0 MiB\town", "setting processes\t100\town"] {
+    for line in ["setting disk\t24.0 MiB\town", "setting memory\t512.0 MiB\town", "setting processes\t100\town"] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
     crate::host::remove(&setting.state, "bob");
