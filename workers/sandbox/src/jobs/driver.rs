@@ -140,11 +140,14 @@ impl Jobs {
         self.table().active(Some(tenant)).len()
     }
 
-    /// Takes no more jobs of a tenant and ends those that run; returns when they have ended.
+    /// Takes no more jobs of a tenant and ends those that run; returns when they have ended, or when one takes so long
+    /// that the end of the whole sandbox, which follows, is what will end it.
     pub(crate) async fn halt(&self, tenant: &Tenant) {
         self.table().bar(tenant);
         let active = self.table().active(Some(tenant));
-        self.stop(active).await;
+        if timeout(LONGEST_HALT, self.stop(active)).await.is_err() {
+            tracing::warn!(%tenant, "a job does not end by itself; it ends with the sandbox");
+        }
         self.table().forget_tenant(tenant);
     }
 
@@ -403,6 +406,8 @@ const AFTER_KILL: Duration = Duration::from_secs(1);
 const LONGEST_GATHER: Duration = Duration::from_secs(3);
 /// How long a look waits for the rest of a burst.
 const BURST: Duration = Duration::from_millis(100);
+/// A tenant can hold a call of its own with a stopped process, and must not hold the operator with it.
+const LONGEST_HALT: Duration = Duration::from_secs(2);
 /// A kill escalates by itself well before this.
 const LONGEST_STOP: Duration = Duration::from_secs(30);
 const LONGEST_DRAIN: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::backend::{Backend, Exit, Killed, Leftovers};
 
 use crate::host::{self, Seen};
-use crate::world::{ended, finish, line, within, world, world_with};
+use crate::world::{ended, finish, has_python, line, within, world, world_with};
 
 /// Every way that a process has to get away from its parent, at once. Each says its mark in its arguments.
 const TREE: &str = r#"
@@ -41,6 +41,35 @@ async fn a_killed_command_leaves_no_process_whatever_its_tree_tried() {
     }
     assert_eq!(world.says(&me, "echo still here").await, "still here");
 }
+
+/// The kernel's own way to end a group passes over such a process; the sandbox's other commands must not pay for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_first_thread_has_ended_dies_without_the_sandbox() {
+    let Some(world) = world("dead leader") else { return };
+    if !has_python("dead leader") {
+        return;
+    }
+    let me = world.make("me").await;
+    let mut bystander = world.start(&me, "echo up; sleep 7003").await;
+    assert_eq!(line(&mut bystander).await, "up");
+    let mut started = world.start(&me, LEADERLESS).await;
+    assert_eq!(line(&mut started).await, "up");
+    assert_eq!(within(started.command.kill()).await.unwrap(), Killed::Command);
+    assert!(!started.command.is_populated());
+    assert!(bystander.command.is_populated());
+    assert_eq!(within(bystander.command.kill()).await.unwrap(), Killed::Command);
+}
+
+const LEADERLESS: &str = r#"exec python3 -c '
+import ctypes, os, platform, threading, time
+def live():
+    # The first thread is a zombie from here on.
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.001)
+    print("up", flush=True)
+    time.sleep(7003)
+threading.Thread(target=live).start()
+ctypes.CDLL(None).syscall(93 if platform.machine() == "aarch64" else 60, 0)
+'"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killing_again_and_killing_what_has_ended_are_fine() {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, TcpStream};
-use std::path::Path;
 
 use kit::Tenant;
 use sandbox::backend::linux::LinuxBackend;
@@ -12,8 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::escape::addresses;
 use crate::outside::{Server, Service};
-use crate::skip::skipped;
-use crate::world::{World, at, finish, line, opened, spec, tenant, within, world};
+use crate::world::{World, at, finish, has_python, line, opened, spec, tenant, within, world};
 
 impl World {
     pub(crate) async fn make_with_egress(&self, name: &str, egress: &str) -> Tenant {
@@ -54,14 +52,6 @@ fn world_with_names(name: &str, names: &[(&str, &str)]) -> Option<World> {
     let names: HashMap<String, Vec<IpAddr>> =
         names.iter().map(|(name, address)| ((*name).to_owned(), vec![address.parse().unwrap()])).collect();
     opened(name, |_| {}, |config| LinuxBackend::open_for_test_with_names(config, names))
-}
-
-fn has_python(name: &str) -> bool {
-    let found = Path::new("/usr/bin/python3").exists();
-    if !found {
-        skipped(name, "the client is written in Python, and this host has no /usr/bin/python3");
-    }
-    found
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -175,3 +175,12 @@ pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
 pub(crate) async fn ended(command: &dyn Command) -> Exit {
     within(command.ended()).await
 }
+
+/// Whether programs in Python can be run inside; else the test says that it was skipped.
+pub(crate) fn has_python(name: &str) -> bool {
+    let found = std::path::Path::new("/usr/bin/python3").exists();
+    if !found {
+        crate::skip::skipped(name, "the program inside is written in Python, and this host has no /usr/bin/python3");
+    }
+    found
+}

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use kit::Tenant;
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use self::controller::{Controller, Version};
 use self::place::{Hierarchies, Unified, make_folder};
@@ -247,6 +247,23 @@ impl CommandCgroup {
     pub(super) fn kill(&self) {
         // A group that is gone holds nothing, and `is_populated` is what proves.
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
+    }
+
+    /// Tells each process by itself. The kernel passes over one whose first thread has ended while others of it live.
+    pub(super) fn kill_each(&self) {
+        let listed = || -> Vec<i32> {
+            let text = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+            text.lines().filter_map(|line| line.parse().ok()).collect()
+        };
+        let handles: Vec<_> = listed()
+            .into_iter()
+            .filter_map(|number| Some((number, pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?)))
+            .collect();
+        // Whoever is still listed under its number is the one that was opened, and not a stranger who was given it since.
+        let still = listed();
+        for (_, handle) in handles.iter().filter(|(number, _)| still.contains(number)) {
+            let _ = pidfd_send_signal(handle, Signal::KILL);
+        }
     }
 
     pub(super) fn is_populated(&self) -> bool {

@@ -65,8 +65,11 @@ impl LinuxCommand {
                     if !cgroup.is_populated() {
                         break;
                     }
+                    if pause == LONGEST_PAUSE {
+                        cgroup.kill_each();
+                    }
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_millis(20));
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
             None => {
@@ -83,3 +86,6 @@ impl LinuxCommand {
         }
     }
 }
+
+/// Between two looks at whether a tree is gone. When it comes to this, the kernel has had its time.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
