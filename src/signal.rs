@@ -11,6 +11,7 @@ pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     told: Option<Instant>,
+    number: Option<i32>,
 }
 
 impl StopSignals {
@@ -23,6 +24,7 @@ impl StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             told: None,
+            number: None,
         })
     }
 
@@ -31,17 +33,24 @@ impl StopSignals {
     /// Signals that come together are one: who stops a process often signals its whole group as well.
     pub async fn next(&mut self) {
         loop {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
+            let came = tokio::select! {
+                _ = self.terminate.recv() => SignalKind::terminate(),
+                _ = self.interrupt.recv() => SignalKind::interrupt(),
+            };
             let now = kit::clock::now();
             let again = self.told.is_some_and(|told| now.saturating_duration_since(told) < TOGETHER);
             if !again {
                 self.told = Some(now);
+                self.number.get_or_insert(came.as_raw_value());
                 return;
             }
         }
+    }
+
+    /// The number of the first one that was waited for.
+    #[must_use]
+    pub fn first(&self) -> Option<i32> {
+        self.number
     }
 }
 

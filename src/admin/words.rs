@@ -175,6 +175,22 @@ pub enum Ending {
     Unproven(String),
 }
 
+impl std::fmt::Display for Ending {
+    /// Continues a sentence that names the command.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::OutOfMemory => f.write_str("was ended by the kernel: the tenant's memory is used up"),
+            Self::OverQuota => f.write_str("was ended: the tenant's files take up more than they may"),
+            Self::SandboxEnded => f.write_str("was ended: the sandbox was stopped under it"),
+            Self::TimedOut => f.write_str("was ended: its time was over"),
+            Self::Cancelled => f.write_str("was ended by whoever had started it"),
+            Self::Unproven(why) => write!(f, "was to be ended, which is not proven: {why}"),
+        }
+    }
+}
+
 /// How a tenant's pile is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PileKept {

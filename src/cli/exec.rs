@@ -16,9 +16,11 @@ use crate::signal::StopSignals;
 
 /// Run a program in a tenant's sandbox, with its input, output and exit code.
 ///
-/// It runs as the tenant. Its input, output and errors are this command's, unchanged, and
-/// so is its exit code; 128 and the number where a signal ended it, 124 where its time was over. When this command is
-/// ended, so is the program with all that it started.
+/// It runs as the tenant. Its input, output and errors are this command's, unchanged, and so is its exit code; 128 and
+/// the number where a signal ended it, 124 where its time was over.
+///
+/// When this command is ended, so is the program with all that it started: Ctrl-C (exit 130) and SIGTERM (143) do not
+/// reach a handler of the program's own. `playground shell` has a terminal, where they do.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Exec {
@@ -41,7 +43,7 @@ pub(super) struct Exec {
     place: Place,
 
     /// The program and its arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
@@ -69,7 +71,7 @@ impl Exec {
             Err(fault) => Err(fault),
         };
         let closed = door.close().await;
-        let code = code(&self.tenant, done?)?;
+        let code = code(&self.tenant, done?, &signals)?;
         closed.map(|()| code)
     }
 }
@@ -121,7 +123,7 @@ pub(super) async fn until_ended(conversation: &mut Conversation, signals: &mut S
 }
 
 /// The exit code that an ending is.
-pub(super) fn code(tenant: &Tenant, ending: Ending) -> Result<u8, Failure> {
+pub(super) fn code(tenant: &Tenant, ending: Ending, signals: &StopSignals) -> Result<u8, Failure> {
     let code = match ending {
         Ending::Code(code) => code,
         Ending::Signal(signal) => 128 + signal,
@@ -137,8 +139,8 @@ pub(super) fn code(tenant: &Tenant, ending: Ending) -> Result<u8, Failure> {
             say::talk("ended with all that it had started: its time was over");
             124
         }
-        // As a shell says it of a program that Ctrl-C ended.
-        Ending::Cancelled => 128 + 2,
+        // As a shell says it of a program that such a signal ended.
+        Ending::Cancelled => 128 + signals.first().unwrap_or(INTERRUPT),
         Ending::SandboxEnded => {
             return Err(Failure::message(Code::Failed, format!("the sandbox of {tenant} was stopped under it")));
         }
@@ -146,6 +148,9 @@ pub(super) fn code(tenant: &Tenant, ending: Ending) -> Result<u8, Failure> {
     };
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
+
+/// SIGINT, as everywhere.
+const INTERRUPT: i32 = 2;
 
 const EXAMPLE: &str = "\
 Example:

@@ -64,7 +64,7 @@ impl Shell {
             Err(fault) => Err(fault),
         };
         let closed = door.close().await;
-        let code = code(&self.tenant, done?)?;
+        let code = code(&self.tenant, done?, &signals)?;
         closed.map(|()| code)
     }
 }

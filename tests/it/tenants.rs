@@ -20,6 +20,7 @@ fn round(state: &Path) {
     assert!(token.starts_with("pgt_") && token.lines().count() == 1, "the token stands alone: {token}");
     let again = user(state, &["create", "alice", "--no-pile"]);
     assert!(text(&again.stderr).contains("found the sandbox of alice"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("this is a further token"), "{}", text(&again.stderr));
     assert_ne!(text(&again.stdout), token, "each call mints another");
     let listed = user(state, &["list"]);
     assert_eq!(text(&listed.stdout), "alice\tdown\n");

@@ -199,6 +199,9 @@ fn a_token_for_a_tenant_that_is_not_there_says_so() {
     };
     let store = place.path().join("tokens.json");
     assert!(mint(&[]).contains("playground user create nobody"));
+    let mut list = playground(["user", "list", "--state"]);
+    list.arg(place.path().join("state"));
+    assert_eq!(text(&run(list).stdout), "nobody\t-\n", "a token and no sandbox");
     assert!(!mint(&["--catalogue", "native"]).contains("user create"));
     assert!(!mint(&["--tokens", store.to_str().expect("text")]).contains("user create"));
 }

@@ -88,6 +88,12 @@ impl Create {
         closed?;
         if let Answer::Created { new, pile } = made {
             say::talk(&made_line(&self.name, new, pile));
+            if !new {
+                say::talk(&format!(
+                    "{} was there already: this is a further token, and earlier ones go on working",
+                    self.name
+                ));
+            }
             if decided && !new {
                 say::talk(&format!("its settings stay as they are; `playground user set {}` changes them", self.name));
             }

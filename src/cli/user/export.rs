@@ -18,7 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use sandbox::settings::{Size, TenantSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::words::{Answer, Ending, PileKept, Request};
+use crate::admin::words::{Answer, Ending, PileKept, Request, Shown};
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -68,8 +68,21 @@ impl Export {
                 .hint("name a folder that does not exist yet"));
         }
         let door = Door::open(&self.place.open()?).await?;
+        // Before anything is made: of a tenant that is not there, there is no export to speak of.
+        let shown = match door.ask(Request::Show { tenant: self.name.clone() }).await {
+            Ok(Answer::Shown(shown)) => Ok(*shown),
+            Ok(_) => Err(otherwise()),
+            Err(failure) => Err(failure),
+        };
+        let shown = match shown {
+            Ok(shown) => shown,
+            Err(failure) => {
+                door.close().await?;
+                return Err(failure);
+            }
+        };
         let found = self.out.exists();
-        let done = self.copy(&door, &mut signals).await;
+        let done = self.copy(&door, shown, &mut signals).await;
         let closed = door.close().await;
         if let Err(failure) = done {
             self.take_back(found);
@@ -92,9 +105,7 @@ impl Export {
         }
     }
 
-    async fn copy(&self, door: &Door, signals: &mut StopSignals) -> Result<(), Failure> {
-        let answer = door.ask(Request::Show { tenant: self.name.clone() }).await?;
-        let Answer::Shown(shown) = answer else { return Err(otherwise()) };
+    async fn copy(&self, door: &Door, shown: Shown, signals: &mut StopSignals) -> Result<(), Failure> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -114,7 +125,7 @@ impl Export {
         if ending == Ending::Code(1) {
             say::talk("some files changed while they were read, and are copied as they were met");
         } else if ending != Ending::Code(0) {
-            return Err(Failure::message(Code::Failed, format!("tar in the sandbox did not succeed: {ending:?}"))
+            return Err(Failure::message(Code::Failed, format!("tar in the sandbox {ending}"))
                 .hint("--skip-unreadable leaves out what the tenant itself cannot read"));
         }
         check.sync_all().map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", files.display())))?;

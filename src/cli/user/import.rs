@@ -135,7 +135,7 @@ impl Import {
         if ending == Ending::Code(0) {
             return Ok(());
         }
-        Err(Failure::message(Code::Failed, format!("tar in the sandbox did not succeed: {ending:?}")))
+        Err(Failure::message(Code::Failed, format!("tar in the sandbox {ending}")))
     }
 
     /// Appends to the new pile what it lacks of the exported one.

@@ -14,7 +14,7 @@ use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Store};
 
-/// List the tenants, one a line: name, then `live`, `down` or `disabled`.
+/// List the tenants, one a line: name, then `live`, `down` or `disabled`; `-` where it has tokens and no sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct List {
@@ -60,7 +60,7 @@ impl List {
         if tenants.is_empty() {
             say::talk("there is no tenant yet; make one with: playground user create NAME");
         }
-        let word = |sandbox: &Option<Sandbox>| sandbox.as_ref().map_or("down", show::state);
+        let word = |sandbox: &Option<Sandbox>| sandbox.as_ref().map(show::state);
         if self.json {
             let rows: Vec<_> = tenants
                 .iter()
@@ -76,7 +76,7 @@ impl List {
             return Ok(());
         }
         for (tenant, (_, sandbox)) in &tenants {
-            say::data(&format!("{tenant}\t{}", word(sandbox)));
+            say::data(&format!("{tenant}\t{}", word(sandbox).unwrap_or("-")));
         }
         Ok(())
     }

@@ -148,6 +148,12 @@ fn what_a_tenant_cannot_read_is_said_and_can_be_left_out() {
     let refused = setting.run(&["user", "export", "alice", "--out", out]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
     assert!(text(&refused.stderr).contains("workspace/closed"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("ended with exit code 2"), "{}", text(&refused.stderr));
+    let place = setting.state.with_file_name("place");
+    std::fs::create_dir(&place).expect("made");
+    let nobody = setting.run(&["user", "export", "nobody", "--out", place.to_str().expect("text")]);
+    assert_eq!(nobody.status.code(), Some(6), "{}", text(&nobody.stderr));
+    assert!(!text(&nobody.stderr).contains("no whole export"), "{}", text(&nobody.stderr));
     let done = setting.run(&["user", "export", "alice", "--out", out, "--skip-unreadable"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     setting.end();

@@ -26,7 +26,8 @@ fn a_program_gets_its_input_and_gives_its_output_errors_and_code() {
         }
         assert_eq!(setting.run(&["exec", "alice", "--", "nothing-like-this"]).status.code(), Some(127));
         assert_eq!(setting.run(&["exec", "nobody", "--", "true"]).status.code(), Some(6));
-        assert_eq!(setting.run(&["exec", "alice", "true"]).status.code(), Some(2), "the line is drawn by --");
+        let plain = setting.run(&["exec", "alice", "--cwd", "/", "sh", "-c", "pwd; echo $*", "--", "--cwd", "-n"]);
+        assert_eq!(text(&plain.stdout), "/\n--cwd -n\n", "from the program's name on, all is the program's");
         assert_eq!(setting.run(&["exec", "alice", "--cwd", "/nowhere", "--", "true"]).status.code(), Some(1));
         setting.end();
     }
@@ -62,15 +63,17 @@ fn a_time_that_is_over_and_ctrl_c_end_the_whole_tree() {
         let tree = "setsid sh -c 'trap \"\" TERM; echo $$ > pid; echo up; exec sleep 1000' & wait";
         let late = setting.run(&["exec", "alice", "--timeout", "1s", "--", "sh", "-c", tree]);
         assert_eq!(late.status.code(), Some(124), "{}", text(&late.stderr));
-        let mut child = setting.command(&["exec", "alice", "--", "sh", "-c", tree]);
-        let mut child = child.stdout(Stdio::piped()).spawn().expect("starts");
-        let mut up = [0; 3];
-        child.stdout.as_mut().expect("piped").read_exact(&mut up).expect("read");
-        kill_process(Pid::from_child(&child), Signal::INT).expect("signalled");
-        assert!(Watched::of(child.id()).gone_within(PATIENCE), "it did not end");
-        assert_eq!(child.wait().expect("ended").code(), Some(130));
-        let left = setting.run(&["exec", "alice", "--", "sh", "-c", "kill -0 $(cat pid)"]);
-        assert_eq!(left.status.code(), Some(1), "what it started is dead");
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let mut child = setting.command(&["exec", "alice", "--", "sh", "-c", tree]);
+            let mut child = child.stdout(Stdio::piped()).spawn().expect("starts");
+            let mut up = [0; 3];
+            child.stdout.as_mut().expect("piped").read_exact(&mut up).expect("read");
+            kill_process(Pid::from_child(&child), signal).expect("signalled");
+            assert!(Watched::of(child.id()).gone_within(PATIENCE), "it did not end");
+            assert_eq!(child.wait().expect("ended").code(), Some(code));
+            let left = setting.run(&["exec", "alice", "--", "sh", "-c", "kill -0 $(cat pid)"]);
+            assert_eq!(left.status.code(), Some(1), "what it started is dead");
+        }
         setting.end();
     }
 }

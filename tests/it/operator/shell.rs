@@ -14,6 +14,7 @@ fn a_shell_has_a_terminal_with_jobs_and_sizes_and_gives_its_code() {
         let mut person = Person::types(&setting.command(&["shell", "alice"]));
         let before = person.manners();
         assert!(before.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO));
+        person.sees("alice:");
         // Split, so that the echo of the keys is not taken for the answer.
         person.press("echo re''ady $TERM $(tty)\r");
         person.sees("ready xterm-test /dev/pts/");
@@ -50,7 +51,7 @@ fn a_shell_has_a_terminal_with_jobs_and_sizes_and_gives_its_code() {
 #[test]
 fn however_a_shell_ends_the_terminal_is_as_it_was() {
     let Some(setting) = Setting::with_alice("ends of a shell", Served::Service) else { return };
-    for (end, code) in [("kill", 137), ("signal", 130), ("worker", 4)] {
+    for (end, code) in [("kill", 137), ("signal", 143), ("worker", 4)] {
         let mut person = Person::types(&setting.command(&["shell", "alice"]));
         let before = person.manners();
         person.press("echo re''ady\r");

@@ -55,7 +55,7 @@ impl Etc {
 }
 
 const WRITTEN: [(&str, &str); 5] = [
-    ("etc/profile", "# A login shell reads this, then ~/.profile.\n"),
+    ("etc/profile", PROFILE),
     // Else git refuses the first commit; the tenant's own `~/.gitconfig` is read after it.
     ("etc/gitconfig", "[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n"),
     ("etc/shells", "/bin/sh\n/bin/bash\n"),
@@ -63,6 +63,14 @@ const WRITTEN: [(&str, &str); 5] = [
     // There is no network, so a name that `hosts` does not know has to fail at once.
     ("etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
 ];
+
+/// The host's name is the tenant's; only bash knows `\h` and `\w`, and every other shell looks variables up each time.
+const PROFILE: &str = r#"# A login shell reads this, then ~/.profile.
+case $- in
+*i*)
+    if [ -n "${BASH_VERSION-}" ]; then PS1='\h:\w\$ '; else PS1="$(uname -n):\$PWD\$ "; fi ;;
+esac
+"#;
 
 const COPIED: [&str; 10] = [
     "etc/ld.so.cache",
