@@ -47,7 +47,7 @@ mod policy;
 mod socks;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::fd::OwnedFd;
 
 #[cfg(not(feature = "egress"))]
@@ -77,7 +77,15 @@ pub(super) fn variables(egress: &Egress) -> Vec<(&'static str, String)> {
     let proxied = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     let direct = ["NO_PROXY", "no_proxy"];
     let proxied = proxied.into_iter().map(|name| (name, proxy.clone()));
-    proxied.chain(direct.into_iter().map(|name| (name, DIRECT.to_owned()))).collect()
+    let own = direct_names(egress);
+    proxied.chain(direct.into_iter().map(|name| (name, own.clone()))).collect()
+}
+
+/// What is reached without the proxy: the tenant's own loopback, but for addresses of the host's that are on the list.
+fn direct_names(egress: &Egress) -> String {
+    let listed: Vec<_> = loopbacks(egress).collect();
+    let own = DIRECT.iter().filter(|name| name.parse().map_or(true, |address| !listed.contains(&address)));
+    own.copied().collect::<Vec<_>>().join(",")
 }
 
 /// What there is beyond the loopback, in words for whoever uses the sandbox; none where there is nothing.
@@ -87,22 +95,30 @@ pub(super) fn words(egress: &Egress) -> Option<String> {
         Egress::Open => "any public address".to_owned(),
         Egress::Only(list) => shortened(list),
     };
-    // Else a program looks for it at the tenant's own loopback, and finds nothing.
-    let mind = if names_loopback(egress) { " (that loopback is the host's: unset NO_PROXY for it)" } else { "" };
+    // Else whoever looks for a server of its own there finds the host's, or nothing.
+    let listed: Vec<_> = loopbacks(egress).map(|address| address.to_string()).collect();
+    let mind = match &listed[..] {
+        [] => String::new(),
+        listed => format!(" (through the proxy {} is the host's, not this sandbox's)", listed.join(", ")),
+    };
     Some(format!("HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to {to}{mind}"))
 }
 
-/// Whether a list has a loopback address, which is the host's there.
-fn names_loopback(egress: &Egress) -> bool {
-    let loopback = |one: &Destination| matches!(one.hosts, Hosts::One(Host::Address(address)) if address.is_loopback());
-    matches!(egress, Egress::Only(list) if list.iter().any(loopback))
+/// The loopback addresses of a list, which are the host's there; each once.
+fn loopbacks(egress: &Egress) -> impl Iterator<Item = IpAddr> {
+    let list = if let Egress::Only(list) = egress { &list[..] } else { &[] };
+    let address = |one: &Destination| match one.hosts {
+        Hosts::One(Host::Address(address)) if address.is_loopback() => Some(address),
+        Hosts::One(_) | Hosts::Below(_) => None,
+    };
+    list.iter().filter_map(address).collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
 /// Where proxies of this kind usually listen.
 const PORT: u16 = 3128;
 
 /// What is the tenant's own is reached without the proxy.
-const DIRECT: &str = "localhost,127.0.0.1,::1";
+const DIRECT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 #[cfg(test)]
 mod tests {
@@ -125,7 +141,25 @@ mod tests {
             words(&list).unwrap(),
             "HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to example.org:443, *.example.net:*"
         );
-        let own = words(&"127.0.0.1:8080".parse().unwrap()).unwrap();
-        assert!(own.ends_with("to 127.0.0.1:8080 (that loopback is the host's: unset NO_PROXY for it)"), "{own}");
+    }
+
+    #[test]
+    fn a_loopback_address_on_the_list_goes_through_the_proxy_and_the_others_do_not() {
+        for (list, direct, named) in [
+            ("127.0.0.1:8080,127.0.0.1:8081", "localhost,::1", "127.0.0.1"),
+            ("[::1]:8080", "localhost,127.0.0.1", "::1"),
+            ("127.0.0.1:1,[::1]:1", "localhost", "127.0.0.1, ::1"),
+            ("127.0.0.2:1", "localhost,127.0.0.1,::1", "127.0.0.2"),
+        ] {
+            let list: Egress = list.parse().unwrap();
+            for name in ["NO_PROXY", "no_proxy"] {
+                assert!(variables(&list).contains(&(name, direct.to_owned())), "{list}: {:?}", variables(&list));
+            }
+            let said = words(&list).unwrap();
+            assert!(
+                said.ends_with(&format!("(through the proxy {named} is the host's, not this sandbox's)")),
+                "{said}"
+            );
+        }
     }
 }
