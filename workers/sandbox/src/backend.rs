@@ -21,7 +21,7 @@ use std::time::Duration;
 use kit::Tenant;
 
 pub use self::assurances::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, UidMap};
-pub use self::command::{Command, CommandSpec, Direct, Ends, Exit, Killed, Shell, Started, Streams, Terminal};
+pub use self::command::{Command, CommandSpec, Direct, Ends, Exit, Full, Killed, Shell, Started, Streams, Terminal};
 pub use self::error::{BackendError, ControlLost, FileError, NoIsolation};
 pub use self::file::{GuestPath, Written};
 pub use self::tenant::{Change, Found, Guest, Pile, PileState, Provision, Provisioned, Record, Share, Usage};

@@ -81,6 +81,28 @@ pub trait Command: Send + Sync {
     /// How many of its processes the kernel has ended, up to the shell's end, because the tenant's memory was used up.
     /// Where the kernel counts for whole tenants only, those of the tenant since the command began.
     fn lost_to_memory(&self) -> u64;
+
+    /// What became of it, where the command was started so that it could write nothing, as there was too much already.
+    fn full(&self) -> Pending<'_, Option<Full>> {
+        Box::pin(async { None })
+    }
+}
+
+/// Why a command could write nothing, where the kernel does not say so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    Bytes {
+        used: u64,
+        bound: u64,
+    },
+    Files {
+        used: u64,
+        bound: u64,
+    },
+    /// Folders lie so deep and so many that they cannot be counted.
+    Depth,
+    /// There was too much when it began, and there is not any more.
+    NoLonger,
 }
 
 /// How the shell ended.

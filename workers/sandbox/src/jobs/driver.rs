@@ -273,7 +273,8 @@ impl Jobs {
             | Outcome::Lost => {
                 self.gather(id, &mut pipes, silence(&*command)).await;
                 self.discard(pipes);
-                self.table().note(id, aftermath(&*command));
+                let aftermath = aftermath(&*command).await;
+                self.table().note(id, aftermath);
             }
         }
         stop
@@ -335,14 +336,14 @@ impl Jobs {
 }
 
 /// What is to be said beside how a command ended.
-fn aftermath(command: &dyn Command) -> Aftermath {
+async fn aftermath(command: &dyn Command) -> Aftermath {
     let left = match command.is_populated().then(|| command.population()) {
         // All may have ended between the two looks.
         None | Some(Some(0)) => Left::Nothing,
         Some(Some(count)) => Left::Processes(count),
         Some(None) => Left::Some,
     };
-    Aftermath { left, lost_to_memory: command.lost_to_memory() }
+    Aftermath { left, lost_to_memory: command.lost_to_memory(), full: command.full().await }
 }
 
 /// What ends a job whose task breaks down: its command may run then, and nobody else could end it.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use kit::Tenant;
 
 use super::output::{Output, Page, Room};
-use crate::backend::BackendError;
+use crate::backend::{BackendError, Full};
 use crate::settings::JobSettings;
 
 /// How many jobs there may be. The numbers are the original's.
@@ -113,6 +113,8 @@ pub(crate) struct Aftermath {
     pub(crate) left: Left,
     /// How many of its processes were ended because memory was used up.
     pub(crate) lost_to_memory: u64,
+    /// Where it could write nothing.
+    pub(crate) full: Option<Full>,
 }
 
 /// What a command left running in the background.

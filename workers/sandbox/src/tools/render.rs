@@ -3,9 +3,11 @@
 use kit::worker::Reply;
 use serde_json::{Map, Value, json};
 
+use crate::backend::Full;
 use crate::jobs::driver::Finished;
 use crate::jobs::output::{Extract, Page, Stream};
 use crate::jobs::table::{Aftermath, Left, Outcome};
+use crate::settings::Size;
 
 /// How a command ended, in the words of results.
 pub(super) struct Verdict {
@@ -141,7 +143,24 @@ pub(super) fn notes(outcome: &Outcome, aftermath: Aftermath) -> Vec<String> {
         (Outcome::OutOfMemory, _) | (_, 0) => None,
         (_, count) => Some(format!("{count} of its processes were ended because the sandbox's memory was used up.")),
     };
-    killed.into_iter().chain(left(aftermath.left)).collect()
+    // One that was ended for it has its own word for it.
+    let full = aftermath.full.filter(|_| !matches!(outcome, Outcome::OverQuota)).map(full);
+    killed.into_iter().chain(full).chain(left(aftermath.left)).collect()
+}
+
+/// What is said to a command that could write nothing.
+fn full(full: Full) -> String {
+    let what = match full {
+        Full::Bytes { used, bound } => format!("files take up {} of {}", Size::new(used), Size::new(bound)),
+        Full::Files { used, bound } => format!("there are {used} files and folders of at most {bound}"),
+        Full::Depth => "folders lie too deep and are too many to be counted".to_owned(),
+        Full::NoLonger => {
+            return "When it began, files took up more than they may, so that it could write nothing. There is room \
+                    again: the next command can write."
+                .to_owned();
+        }
+    };
+    format!("The sandbox is full: {what}. Nothing can be written until something is deleted.")
 }
 
 fn left(left: Left) -> Option<String> {
@@ -249,7 +268,7 @@ mod tests {
     #[test]
     fn notes_stand_between_the_errors_and_the_exit_code() {
         let bytes = Extract { total: 2, head: b"\xFF\n".to_vec(), cut: 0, tail: Vec::new(), invalid: 1 };
-        let (took, aftermath) = (Duration::ZERO, Aftermath { left: Left::Processes(2), lost_to_memory: 3 });
+        let (took, aftermath) = (Duration::ZERO, Aftermath { left: Left::Processes(2), lost_to_memory: 3, full: None });
         let outcome = Outcome::Exited(0);
         let reply = finished(&Finished { outcome, stdout: bytes, stderr: whole("no"), took, aftermath });
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
@@ -264,6 +283,15 @@ mod tests {
         assert_eq!(lines[6..], ["[exit 0]"]);
         let meta = reply.meta.unwrap();
         assert_eq!((&meta["invalid_bytes"], &meta["background_processes"]), (&json!(1), &json!(2)));
+    }
+
+    #[test]
+    fn a_command_that_could_write_nothing_is_told_why() {
+        let noted = |outcome, full| super::notes(&outcome, Aftermath { full: Some(full), ..Aftermath::default() });
+        let bytes = super::Full::Bytes { used: 3 << 20, bound: 2 << 20 };
+        let [note] = &noted(Outcome::Exited(0), bytes)[..] else { panic!("no note") };
+        assert!(note.contains("3.0 MiB of 2.0 MiB. Nothing can be written until"), "{note}");
+        assert!(noted(Outcome::OverQuota, bytes).is_empty(), "that has said so");
     }
 
     #[test]

@@ -128,3 +128,21 @@ async fn a_promise_that_a_soft_bound_cannot_keep_is_refused_too() {
     spec.overcommit = true;
     assert!(world.backend.provision(&tenant("me"), &spec).await.unwrap().created);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_starts_beyond_its_bound_can_be_rescued() {
+    let Some(world) = soft("soft rescue") else { return };
+    let me = world.make("me").await;
+    let writing = world.start(&me, "head -c 20M /dev/zero > f; sync; sleep 7012").await;
+    assert_eq!(ended(&*writing.command).await, Exit::OverQuota);
+    within(world.backend.stop(&me)).await.unwrap();
+    let refused = world.backend.write_file(&me, &at("w"), vec![1]).await;
+    assert!(matches!(refused, Err(FileError::NoSpace(_))), "{refused:?}");
+    within(world.backend.stop(&me)).await.unwrap();
+    let first = world.run(&me, "cat /etc/passwd > g; sleep 5; cat f | wc -c; rm g").await;
+    assert!(first.stderr.contains("File too large"), "{first:?}");
+    assert_eq!((first.stdout.trim(), first.exit), ("20971520", Exit::Code(0)), "counted twice and let go on");
+    within(world.backend.stop(&me)).await.unwrap();
+    assert_eq!(world.says(&me, "rm f && echo removed").await, "removed");
+    assert_eq!(world.says(&me, "echo x > g && echo written").await, "written");
+}

@@ -15,6 +15,7 @@ mod protocol;
 #[cfg(test)]
 #[path = "../support/skip.rs"]
 mod skip;
+mod soft;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]

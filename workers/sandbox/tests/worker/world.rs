@@ -39,13 +39,15 @@ pub(crate) async fn world_with(name: &str, tenants: &[&str], change: impl FnOnce
     Some(serve(sandbox, state))
 }
 
+/// Where the program of first processes lies, for whoever cannot look into the build folder.
+pub(crate) const INIT: &str = "PLAYGROUND_TEST_INIT";
+
+pub(crate) fn init_program() -> std::path::PathBuf {
+    std::env::var_os(INIT).map_or_else(|| env!("CARGO_BIN_EXE_sandbox-init").into(), Into::into)
+}
+
 async fn open(name: &str, state: &tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Option<Sandbox> {
-    let mut config = Config::new(
-        state.path().join("sandbox"),
-        env!("CARGO_BIN_EXE_sandbox-init").into(),
-        Vec::new(),
-        Settings::default(),
-    );
+    let mut config = Config::new(state.path().join("sandbox"), init_program(), Vec::new(), Settings::default());
     change(&mut config);
     match Sandbox::open(config).await {
         Ok(sandbox) => Some(sandbox),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::cgroup::CommandCgroup;
 use super::live::{Job, Live};
 use super::wire::Order;
-use crate::backend::{Command, ControlLost, Exit, Killed, Pending};
+use crate::backend::{Command, ControlLost, Exit, Full, Killed, Pending};
 
 pub(super) struct LinuxCommand {
     pub(super) live: Arc<Live>,
@@ -51,6 +51,13 @@ impl Command for LinuxCommand {
 
     fn lost_to_memory(&self) -> u64 {
         self.live.lost_to_memory(&self.job)
+    }
+
+    fn full(&self) -> Pending<'_, Option<Full>> {
+        Box::pin(async move {
+            let quota = self.live.quota.as_ref().filter(|_| self.job.full)?;
+            quota.full().await
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use super::command::LinuxCommand;
 use super::layout::Home;
 use super::live::Live;
 use super::scan::{Scan, Total};
-use crate::backend::Command;
+use crate::backend::{Command, Full};
 use crate::settings::Limits;
 
 pub(super) struct Quota {
@@ -24,11 +24,12 @@ pub(super) struct Quota {
     inodes: u64,
     /// How many counts were asked for.
     asked: watch::Sender<u64>,
-    found: watch::Sender<Found>,
+    /// Nothing before the first count.
+    found: watch::Sender<Option<Found>>,
 }
 
 /// What a count came to.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Found {
     /// Everything that was asked for up to here saw at least this.
     asked: u64,
@@ -43,7 +44,7 @@ impl Quota {
             bytes: limits.disk.unwrap_or(u64::MAX),
             inodes: limits.inodes,
             asked: watch::Sender::new(0),
-            found: watch::Sender::new(Found::default()),
+            found: watch::Sender::new(None),
         }
     }
 
@@ -54,21 +55,47 @@ impl Quota {
 
     /// Whether there is too much. What was too much is counted anew before it is said again, as it may be deleted.
     pub(super) async fn is_over(&self) -> bool {
-        self.found.borrow().over && self.fresh().await.over
+        let is_over = |found: Option<Found>| found.is_some_and(|found| found.over);
+        is_over(self.known().await) && is_over(self.fresh().await)
+    }
+
+    /// What is said of it to a command that began when there was too much: what there is now.
+    pub(super) async fn full(&self) -> Option<Full> {
+        let Found { total, over, .. } = self.fresh().await?;
+        Some(if !over {
+            Full::NoLonger
+        } else if total.bytes > self.bytes {
+            Full::Bytes { used: total.bytes, bound: self.bytes }
+        } else if total.inodes > self.inodes {
+            Full::Files { used: total.inodes, bound: self.inodes }
+        } else {
+            Full::Depth
+        })
     }
 
     /// Whether so many bytes more would be below the bound.
     pub(super) async fn has_room(&self, more: u64) -> bool {
-        let fits = |found: &Found| !found.over && found.total.bytes.saturating_add(more) <= self.bytes;
-        let known = *self.found.borrow();
-        fits(&known) || fits(&self.fresh().await)
+        let fits = |found: Option<Found>| {
+            found.is_none_or(|found| !found.over && found.total.bytes.saturating_add(more) <= self.bytes)
+        };
+        fits(self.known().await) || fits(self.fresh().await)
     }
 
-    async fn fresh(&self) -> Found {
+    /// What was counted last. The files of a sandbox that has just started may be too much already.
+    async fn known(&self) -> Option<Found> {
+        self.counted(Option::is_some).await
+    }
+
+    async fn fresh(&self) -> Option<Found> {
         self.ask();
         let asked = *self.asked.borrow();
+        self.counted(|found| found.is_some_and(|found| found.asked >= asked)).await
+    }
+
+    /// What was counted when it is enough, or whatever there is when that takes too long.
+    async fn counted(&self, is_enough: impl FnMut(&Option<Found>) -> bool) -> Option<Found> {
         let mut found = self.found.subscribe();
-        let counted = tokio::time::timeout(PATIENCE, found.wait_for(|found| found.asked >= asked)).await;
+        let counted = tokio::time::timeout(PATIENCE, found.wait_for(is_enough)).await;
         if let Ok(Ok(found)) = counted {
             return *found;
         }
@@ -112,11 +139,15 @@ pub(super) async fn watch(live: Arc<Live>) {
 }
 
 async fn judge(live: &Arc<Live>, quota: &Quota, asked: u64, total: Total) {
-    let before = *quota.found.borrow();
     let over = quota.is_too_much(total);
-    quota.found.send_replace(Found { asked, total, over });
-    // Who is over the bound and deletes must be let go on.
-    let grew = !before.over || total.bytes > before.total.bytes || total.inodes > before.total.inodes;
+    let before = quota.found.send_replace(Some(Found { asked, total, over }));
+    // Who is over the bound and deletes must be let go on, also where a former run of the sandbox wrote too much.
+    let grew = before.is_some_and(|before| {
+        let bytes = total.bytes > quota.bytes && total.bytes > before.total.bytes;
+        // Also of what is too deep to be counted there can be more.
+        let inodes = (total.inodes > quota.inodes || total.too_deep) && total.inodes > before.total.inodes;
+        !before.over || bytes || inodes
+    });
     if over && grew {
         for job in live.running() {
             job.over_quota.store(true, Ordering::Relaxed);

@@ -65,7 +65,7 @@ async fn order(
     // Control groups are files in memory: making one blocks for microseconds at most.
     let group = live.cgroup.as_ref().map(|cgroup| cgroup.command(id)).transpose().map_err(starting())?.flatten();
     let (group, folder) = group.unzip();
-    let job = live.register(id, group)?;
+    let job = live.register(id, group, full)?;
     let order = Order::Start(Start {
         id,
         command: text.is_none().then_some(spec.command),

@@ -18,6 +18,8 @@ pub(in crate::backend::linux) struct Job {
     pub(in crate::backend::linux) exit: watch::Sender<Option<Exit>>,
     /// Set when nothing of a command with a pid namespace is left.
     pub(in crate::backend::linux) gone: watch::Sender<bool>,
+    /// Whether it was started so that it can write nothing.
+    pub(in crate::backend::linux) full: bool,
     /// Whether we ended it ourselves because there were too many files.
     pub(in crate::backend::linux) over_quota: AtomicBool,
     /// Whether we ended it ourselves, so that the kernel did not.
@@ -34,6 +36,7 @@ impl Live {
         &self,
         id: u64,
         cgroup: Option<CommandCgroup>,
+        full: bool,
     ) -> Result<Arc<Job>, BackendError> {
         let lost_before = self.cgroup.as_ref().map_or(0, TenantCgroup::ended_for_memory);
         let job = Arc::new(Job {
@@ -41,6 +44,7 @@ impl Live {
             cgroup,
             exit: watch::Sender::new(None),
             gone: watch::Sender::new(false),
+            full,
             over_quota: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             lost_before,
