@@ -171,6 +171,7 @@ impl Inner {
     /// Ends what a killed predecessor may have left of tenants that nobody holds now. Their groups are asked and not
     /// their records, since a tenant that was being made or removed at that moment may have none.
     fn sweep(&self) -> usize {
+        self.layout.sweep();
         let mut cleared = 0;
         for tenant in self.cgroups.tenants() {
             let swept = self.layout.tenant(&tenant).and_then(|home| {

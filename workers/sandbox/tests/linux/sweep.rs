@@ -11,6 +11,26 @@ use crate::owner::{STATE, again, wait_for};
 use crate::world::{at, config, finish, spec, tenant, within, world};
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_was_cut_short_is_finished_and_one_that_goes_on_is_left_alone() {
+    let Some(world) = world("cut short") else { return };
+    world.make("me").await;
+    let tenants = world.state.path().join("tenants");
+    let (cut, going) = (tenants.join(".removed-1"), tenants.join(".removed-2"));
+    for folder in [&cut, &going] {
+        std::fs::create_dir_all(folder.join("home/deep")).unwrap();
+        std::fs::write(folder.join("lock"), "").unwrap();
+    }
+    let lock = std::fs::File::open(going.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let next = LinuxBackend::open(config(world.state.path())).unwrap();
+    assert!(!cut.exists() && going.exists());
+    assert_eq!(next.tenants().await.unwrap(), [tenant("me")]);
+    drop(lock);
+    drop(LinuxBackend::open(config(world.state.path())).unwrap());
+    assert!(!going.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn groups_of_a_service_whose_state_is_gone_go_and_those_of_others_stay() {
     let Some(world) = world("orphaned groups") else { return };
     let me = world.make("me").await;

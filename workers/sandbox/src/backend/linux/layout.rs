@@ -16,14 +16,18 @@ mod ranges;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kit::Tenant;
 use kit::ballast::{Ballast, is_full};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::removal;
 use crate::backend::{BackendError, Found, PileState};
+use crate::random;
 use crate::settings::TenantSettings;
 
 pub(super) use self::hold::Hold;
@@ -172,6 +176,24 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Removes what a removal that was cut short had put aside.
+    pub(super) fn sweep(&self) {
+        let entries = fs::read_dir(self.state.join("tenants")).into_iter().flatten().flatten();
+        let aside = entries.filter(|entry| entry.file_name().as_bytes().starts_with(ASIDE.as_bytes()));
+        for folder in aside.map(|entry| entry.path()) {
+            // Who removes it now still has its lock.
+            let free = match File::open(folder.join("lock")) {
+                Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+                Err(fault) => fault.kind() == io::ErrorKind::NotFound,
+            };
+            if free && let Err(fault) = removal::remove(&folder) {
+                tracing::warn!(folder = %folder.display(), %fault, "what a removal left cannot be removed");
+            }
+        }
+    }
+}
+
 /// One tenant's folder.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
@@ -181,6 +203,11 @@ pub(super) struct Home {
 }
 
 impl Home {
+    /// Where the folder goes before it is removed; no tenant is called like that.
+    pub(super) fn aside(&self) -> PathBuf {
+        self.folder.with_file_name(format!("{ASIDE}{:032x}", random::bits()))
+    }
+
     pub(super) fn tenant(&self) -> &Tenant {
         &self.tenant
     }
@@ -260,6 +287,9 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     kit::durable::replace(path, 0o600, &serde_json::to_vec(value)?)
 }
+
+/// What is being removed begins with it.
+const ASIDE: &str = ".removed-";
 
 const VERSION: u32 = 1;
 

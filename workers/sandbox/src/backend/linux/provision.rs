@@ -222,7 +222,13 @@ fn remove(home: &Home, delete_pile: bool) -> Result<(), BackendError> {
     remove_images(home).map_err(removing(&home.image()))?;
     if !keeps_pile {
         pile::destroy(&home.pile()).map_err(removing(&home.pile()))?;
-        removal::remove(home.folder()).map_err(removing(home.folder()))?;
+        // Out of the way at one instant, with the lock in it: another process that opens or makes the tenant meanwhile
+        // finds it whole or not at all, and puts nothing into a folder that is going.
+        let aside = home.aside();
+        match fs::rename(home.folder(), &aside) {
+            Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(removing(home.folder())(fault)),
+            Ok(()) | Err(_) => removal::remove(&aside).map_err(removing(&aside))?,
+        }
     }
     drop(lock);
     Ok(())
