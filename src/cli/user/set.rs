@@ -33,7 +33,8 @@ pub(super) struct Set {
     #[command(flatten)]
     settings: SettingFlags,
 
-    /// Forget what was decided; then what holds for all, or what is built in, holds again.
+    /// Forget what was decided; then what holds for all, or what is built in, holds again. A tenant's disk and inodes
+    /// stay as they were made.
     #[arg(long, value_name = "SETTING", value_parser = setting)]
     unset: Vec<String>,
 
@@ -51,6 +52,13 @@ impl Set {
         if change == TenantSettings::default() && self.unset.is_empty() {
             return Err(Failure::message(Code::Usage, "there is nothing to change")
                 .hint("`playground user set --help` lists the settings"));
+        }
+        if let Some(kept) = self.unset.iter().find(|name| self.name.is_some() && KEPT.contains(&name.as_str())) {
+            return Err(Failure::message(
+                Code::Usage,
+                format!("`{kept}` of a sandbox was decided when it was made, and cannot be forgotten"),
+            )
+            .hint("--disk with a larger size makes room, also for more files"));
         }
         let state = self.place.open()?;
         let Some(tenant) = self.name.clone() else { return self.set_common(&state, &change) };
@@ -128,6 +136,9 @@ fn setting(text: &str) -> Result<String, String> {
     }
     Err(format!("there are {}", TenantSettings::NAMES.join(", ")))
 }
+
+/// What is decided with the disk that a sandbox is made with.
+const KEPT: [&str; 2] = ["disk", "inodes"];
 
 const EXAMPLE: &str = "\
 Example:

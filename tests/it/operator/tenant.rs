@@ -37,7 +37,10 @@ fn settings_are_decided_shown_with_their_origin_and_forgotten() {
         assert_eq!(text(&limit.stdout), "100\n");
         let plain = text(&setting.run(&["user", "show", "alice"]).stdout);
         assert!(plain.contains("setting open_files\t100\town") && plain.contains("tokens\t2"), "{plain}");
-        for line in [&["user", "set", "alice"][..], &["user", "set", "alice", "--unset", "memroy"], &["user", "set"]] {
+        let unset = |name| ["user", "set", "alice", "--unset", name];
+        for line in
+            [&["user", "set", "alice"][..], &unset("memroy"), &unset("disk"), &unset("inodes"), &["user", "set"]]
+        {
             assert_eq!(setting.run(line).status.code(), Some(2), "{line:?}");
         }
         assert_eq!(setting.run(&["user", "set", "nobody", "--inodes", "5"]).status.code(), Some(6));
