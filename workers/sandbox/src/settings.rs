@@ -350,6 +350,11 @@ mod tests {
             ("{\"tenants\":{\"egress\":[\"a.example:1\", \"b.example:x\"]}}", "`egress`", ":1:"),
             ("{\"jobs\":{},\n\n\"sessions\":{\"idle_stop_s\":-1}}", "`idle_stop_s`", ":3:"),
             ("{\"tenants\": [", "`tenants`", ":1:"),
+            (
+                "{\"tenants\": {\n\"memory\": -1}}",
+                "`memory`: invalid type: integer `-1`, expected a size such as",
+                ":2:",
+            ),
         ] {
             let fault = read(text).unwrap_err();
             assert!(fault.contains(key) && fault.contains(place), "{fault}");
