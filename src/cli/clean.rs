@@ -1,6 +1,7 @@
 //! `playground clean`: nothing of any tenant runs afterwards.
 
 use clap::Args;
+use sandbox::Sandbox;
 
 use super::backend::Backend;
 use super::door::{Door, otherwise};
@@ -17,6 +18,14 @@ use crate::admin::words::{Answer, Request};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Clean {
+    /// Remove the pile that tenants shared as well, for good. No service may run, and no tenant may have it any more.
+    #[arg(long, requires = "yes")]
+    delete_shared_pile: bool,
+
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+
     #[command(flatten)]
     place: Place,
 
@@ -32,6 +41,12 @@ impl Clean {
             let door = Door::open(&self.place.open()?).await?;
             let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
+            let removed = match (&door, self.delete_shared_pile) {
+                (_, false) => Ok(()),
+                (Door::Own(sandbox, ..), true) => remove_shared_pile(sandbox).await,
+                (Door::Running(_), true) => Err(Failure::message(Code::Failed, "the shared pile was not removed")
+                    .hint("end the service on this state first")),
+            };
             let closed = door.close().await;
             let Answer::Cleaned { ended, swept, held } = answer? else { return Err(otherwise()) };
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
@@ -41,6 +56,7 @@ impl Clean {
                 say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
             }
             closed?;
+            removed?;
             if held.is_empty() {
                 return Ok(());
             }
@@ -50,6 +66,23 @@ impl Clean {
     }
 }
 
+async fn remove_shared_pile(sandbox: &Sandbox) -> Result<(), Failure> {
+    match sandbox.remove_shared_pile().await.map_err(Failure::new)? {
+        Ok(true) => say::talk("removed the shared pile"),
+        Ok(false) => say::talk("there is no shared pile"),
+        Err(sharing) => {
+            let names: Vec<_> = sharing.iter().map(ToString::to_string).collect();
+            return Err(Failure::message(
+                Code::Exists,
+                format!("the shared pile is still that of {}", names.join(", ")),
+            )
+            .hint("take it from each with: playground user set NAME --shared-pile=false"));
+        }
+    }
+    Ok(())
+}
+
 const EXAMPLE: &str = "\
 Example:
-  playground clean";
+  playground clean
+  playground clean --delete-shared-pile --yes     # the last step before the state directory is removed";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sandbox::settings::{Egress, Size, TenantSettings};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Code, Failure};
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Settings")]
@@ -66,7 +66,7 @@ impl SettingFlags {
             // Whoever starts the sandbox may be somewhere else.
             path.as_ref().map(std::path::absolute).transpose()
         };
-        Ok(TenantSettings {
+        let decided = TenantSettings {
             memory: self.memory,
             processes: self.processes,
             cpu_percent: self.cpu,
@@ -78,6 +78,13 @@ impl SettingFlags {
             system: absolute(&self.system).map_err(anyhow::Error::new)?,
             faculties: absolute(&self.faculties).map_err(anyhow::Error::new)?,
             shared_pile: self.shared_pile,
-        })
+        };
+        decided.check().map_err(|fault| Failure::new(anyhow::Error::new(fault)).code(Code::Usage))?;
+        for (flag, folder) in [("--system", &decided.system), ("--faculties", &decided.faculties)] {
+            if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+                return Err(Failure::message(Code::Usage, format!("{flag}: {} is no directory", folder.display())));
+            }
+        }
+        Ok(decided)
     }
 }

@@ -43,7 +43,7 @@ fn settings_are_decided_shown_with_their_origin_and_forgotten() {
         {
             assert_eq!(setting.run(line).status.code(), Some(2), "{line:?}");
         }
-        assert_eq!(setting.run(&["user", "set", "nobody", "--inodes", "5"]).status.code(), Some(6));
+        assert_eq!(setting.run(&["user", "set", "nobody", "--processes", "50"]).status.code(), Some(6));
         assert_eq!(setting.run(&["user", "show", "nobody"]).status.code(), Some(6));
         setting.end();
     }
@@ -89,6 +89,60 @@ fn the_settings_of_all_tenants_are_a_file_whose_mistakes_are_told_by_place() {
         assert!(said.contains("settings.json:2:") && said.contains("`memory`"), "{said}");
     }
     std::fs::remove_file(&file).expect("removed");
+    setting.end();
+}
+
+#[test]
+fn what_would_make_a_sandbox_useless_is_refused_where_it_is_decided() {
+    let Some(setting) = Setting::with_alice("useless settings", Served::Nobody) else { return };
+    for (flag, value, good) in [
+        ("--memory", "16383KiB", false),
+        ("--memory", "16MiB", true),
+        ("--processes", "7", false),
+        ("--processes", "8", true),
+        ("--file-size", "0", false),
+        ("--system", "/nowhere/at/all", false),
+        ("--faculties", "/usr/bin", true),
+    ] {
+        let changed = setting.run(&["user", "set", "alice", flag, value]);
+        assert_eq!(changed.status.code(), Some(if good { 0 } else { 2 }), "{flag} {value}: {}", text(&changed.stderr));
+    }
+    // With the least of both a command still runs.
+    assert_eq!(text(&setting.run(&["exec", "alice", "--", "echo", "up"]).stdout), "up\n");
+    let file = setting.state.join("sandbox/settings.json");
+    for (content, named) in [("[]", "object"), (r#"{"jobs":{"active":0}}"#, "`active`")] {
+        std::fs::write(&file, content).expect("written");
+        let refused = setting.run(&["user", "list"]);
+        assert_eq!(refused.status.code(), Some(10), "{content}");
+        assert!(text(&refused.stderr).contains(named), "{content}: {}", text(&refused.stderr));
+    }
+    std::fs::remove_file(&file).expect("removed");
+    setting.end();
+}
+
+#[test]
+fn the_shared_pile_goes_when_nobody_has_it_and_no_service_runs() {
+    let Some(setting) = Setting::new("a shared pile", Served::Nobody) else { return };
+    let made = setting.run(&["user", "create", "alice", "--shared-pile", "--pile-unenforced"]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    assert_eq!(
+        setting.run(&["exec", "alice", "--", "sh", "-c", "echo x >> /shared/shared.pile"]).status.code(),
+        Some(0)
+    );
+    let pile = setting.state.join("sandbox/shared/shared.pile");
+    let clean = || setting.run(&["clean", "--delete-shared-pile", "--yes"]);
+    let refused = clean();
+    assert_eq!(refused.status.code(), Some(7), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("alice") && pile.exists(), "{}", text(&refused.stderr));
+    assert_eq!(setting.run(&["user", "set", "alice", "--shared-pile=false"]).status.code(), Some(0));
+    let mut service = Service::serve(&setting.state, &[]);
+    service.ready();
+    assert_eq!(clean().status.code(), Some(1));
+    assert!(pile.exists());
+    service.stop();
+    assert!(text(&clean().stderr).contains("removed the shared pile"));
+    assert!(!pile.exists());
+    assert!(text(&clean().stderr).contains("there is no shared pile"));
     setting.end();
 }
 

@@ -123,6 +123,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Makes the folders that a file's path leads through, as the tenant could. Those that are there stay as they are.
     fn make_parents<'a>(&'a self, tenant: &'a Tenant, path: &'a GuestPath) -> Pending<'a, Result<(), FileError>>;
 
+    /// Removes the pile that tenants shared, and says whether there was one. The caller knows that nobody has it.
+    fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>>;
+
     /// Ends every tenant's processes, with proof; nothing is started afterwards.
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>>;
 }

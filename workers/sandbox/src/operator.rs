@@ -35,6 +35,22 @@ impl Sandbox {
         self.provider.backend().swept()
     }
 
+    /// Removes the pile that tenants shared, for good, unless one of them has it still: then their names come back, and
+    /// nothing is removed.
+    ///
+    /// # Errors
+    /// When the tenants' records cannot be read, or the pile cannot be removed.
+    pub async fn remove_shared_pile(&self) -> Result<Result<bool, Vec<Tenant>>, BackendError> {
+        let backend = self.provider.backend();
+        let mut sharing = Vec::new();
+        for tenant in backend.tenants().await? {
+            if backend.record(&tenant).await?.profile.shared_pile {
+                sharing.push(tenant);
+            }
+        }
+        if sharing.is_empty() { backend.remove_shared_pile().await.map(Ok) } else { Ok(Err(sharing)) }
+    }
+
     /// What a tenant's files take up.
     ///
     /// # Errors

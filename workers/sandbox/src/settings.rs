@@ -3,6 +3,7 @@
 //! A number is a tenant's own, else that of `settings.json`, else the built-in one below. An unknown key is an error
 //! that names key, line and column: a limit with a typing error in it must not be no limit.
 
+mod bounds;
 mod egress;
 mod host;
 mod size;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::bounds::OutOfBounds;
 #[cfg(target_os = "linux")]
 pub(crate) use self::egress::shortened;
 pub use self::egress::{Destination, Egress, Hosts, InvalidEgress};
@@ -133,6 +135,12 @@ pub enum SettingsError {
         #[source]
         source: io::Error,
     },
+    #[error("{path}: {source}")]
+    OutOfBounds {
+        path: PathBuf,
+        #[source]
+        source: OutOfBounds,
+    },
     /// With the place, and the key that stands before it.
     #[error("{path}:{line}:{column}: {key}{what}", key = key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
     Malformed { path: PathBuf, line: usize, column: usize, key: Option<String>, what: String },
@@ -177,7 +185,15 @@ impl Settings {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(SettingsError::Io { path, source }),
         };
-        serde_json::from_slice(&text).map_err(|fault| SettingsError::malformed(path, &text, &fault))
+        // The reader of a structure takes a list for one as well.
+        if !text.trim_ascii_start().starts_with(b"{") {
+            let what = "expected an object, as in {\"tenants\": {\"memory\": \"4GiB\"}}".to_owned();
+            return Err(SettingsError::Malformed { path, line: 1, column: 1, key: None, what });
+        }
+        let settings: Self =
+            serde_json::from_slice(&text).map_err(|fault| SettingsError::malformed(path.clone(), &text, &fault))?;
+        settings.check().map_err(|source| SettingsError::OutOfBounds { path, source })?;
+        Ok(settings)
     }
 
     /// The clocks that these settings lead to.

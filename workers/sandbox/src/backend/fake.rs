@@ -374,6 +374,11 @@ impl Backend for Fake {
         })
     }
 
+    fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>> {
+        let fault = self.refuse("remove the shared pile".to_owned());
+        Box::pin(async move { Err(fault) })
+    }
+
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async move {
             match self.next() {

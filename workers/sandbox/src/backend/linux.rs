@@ -409,6 +409,15 @@ impl Backend for LinuxBackend {
         Box::pin(async move { files::make_parents(&*self.0.live(tenant).await?, path).await })
     }
 
+    fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>> {
+        let folder = self.0.layout.shared();
+        Box::pin(async move {
+            let removing = || step("remove the shared pile");
+            let removed = tokio::task::spawn_blocking(move || pile::destroy_shared(&folder)).await;
+            removed.map_err(|fault| removing()(io::Error::other(fault)))?.map_err(removing())
+        })
+    }
+
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async move {
             self.0.closing.store(true, Ordering::Release);

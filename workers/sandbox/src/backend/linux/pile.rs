@@ -137,12 +137,22 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes the pile for good.
 pub(super) fn destroy(folder: &Path) -> io::Result<()> {
-    for name in [FILE, TWIN, KEY, "self.pile.new", "self.key.new"] {
+    empty(folder, &[FILE, TWIN, KEY, "self.pile.new", "self.key.new"]).map(drop)
+}
+
+/// Removes the shared pile for good; whether there was one.
+pub(super) fn destroy_shared(folder: &Path) -> io::Result<bool> {
+    empty(folder, &[SHARED_FILE, TWIN, "shared.pile.new"])
+}
+
+fn empty(folder: &Path, names: &[&str]) -> io::Result<bool> {
+    for name in names {
         remove(&folder.join(name))?;
     }
     match fs::remove_dir(folder) {
-        Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(fault),
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(fault) => Err(fault),
     }
 }
 
