@@ -347,9 +347,9 @@ mod tests {
 
     #[test]
     fn sizes_and_egress_are_written_as_people_write_them() {
-        let settings = read(r#"{"tenants":{"memory":"4GiB","disk":1048576,"egress":["example.org:443"]}}"#).unwrap();
+        let settings = read(r#"{"tenants":{"memory":"4GiB","disk":1073741824,"egress":["example.org:443"]}}"#).unwrap();
         assert_eq!(settings.tenants.memory.map(Size::bytes), Some(4 << 30));
-        assert_eq!(settings.tenants.disk.map(Size::bytes), Some(1 << 20));
+        assert_eq!(settings.tenants.disk.map(Size::bytes), Some(1 << 30));
         assert!(matches!(settings.tenants.egress, Some(Egress::Only(list)) if list.len() == 1));
     }
 
