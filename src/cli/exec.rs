@@ -53,10 +53,10 @@ impl Exec {
     }
 
     async fn execute(self) -> Result<u8, Failure> {
-        let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let signals = StopSignals::listen().map_err(anyhow::Error::new)?;
         let words: Vec<String> = self.command.iter().map(|word| say::quoted(word)).collect();
         let wanted = Run {
-            tenant: self.tenant.clone(),
+            tenant: self.tenant,
             // In place of the shell, so that the end is the program's own.
             command: format!("exec {}", words.join(" ")),
             login: true,
@@ -65,15 +65,26 @@ impl Exec {
             stdin: !self.no_stdin,
             terminal: None,
         };
-        let door = Door::open(&self.place.open()?).await?;
-        let done = match door.converse(&Request::Run(Box::new(wanted))).await {
-            Ok(conversation) => join(conversation, &mut signals).await,
-            Err(fault) => Err(fault),
-        };
-        let closed = door.close().await;
-        let code = code(&self.tenant, done?, &signals)?;
-        closed.map(|()| code)
+        carry(&self.place, wanted, signals, join).await
     }
+}
+
+/// Asks for a command, lets `join` tie its streams to a person or a program, and turns its end into an exit code.
+pub(super) async fn carry(
+    place: &Place,
+    wanted: Run,
+    mut signals: StopSignals,
+    join: impl AsyncFnOnce(Conversation, &mut StopSignals) -> Result<Ending, Failure>,
+) -> Result<u8, Failure> {
+    let tenant = wanted.tenant.clone();
+    let door = Door::open(&place.open()?).await?;
+    let done = match door.converse(&Request::Run(Box::new(wanted))).await {
+        Ok(conversation) => join(conversation, &mut signals).await,
+        Err(fault) => Err(fault),
+    };
+    let closed = door.close().await;
+    let code = code(&tenant, done?, &signals)?;
+    closed.map(|()| code)
 }
 
 /// Carries the streams until the command has ended.
@@ -123,7 +134,7 @@ pub(super) async fn until_ended(conversation: &mut Conversation, signals: &mut S
 }
 
 /// The exit code that an ending is.
-pub(super) fn code(tenant: &Tenant, ending: Ending, signals: &StopSignals) -> Result<u8, Failure> {
+fn code(tenant: &Tenant, ending: Ending, signals: &StopSignals) -> Result<u8, Failure> {
     let code = match ending {
         Ending::Code(code) => code,
         Ending::Signal(signal) => 128 + signal,

@@ -11,12 +11,12 @@ use sandbox::backend::Terminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::door::{Conversation, Door, otherwise};
-use super::exec::{code, until_ended};
+use super::door::{Conversation, otherwise};
+use super::exec::{carry, until_ended};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::streams;
-use crate::admin::words::{Answer, Ending, Request, Run};
+use crate::admin::words::{Answer, Ending, Run};
 use crate::signal::StopSignals;
 
 /// Open a shell in a tenant's sandbox, on a terminal of its own.
@@ -42,11 +42,11 @@ impl Shell {
             return Err(Failure::message(Code::Usage, "a shell needs a terminal on both sides")
                 .hint("`playground exec` runs a program with pipes"));
         }
-        let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let signals = StopSignals::listen().map_err(anyhow::Error::new)?;
         let size = tcgetwinsize(rustix::stdio::stdin()).map_err(|fault| anyhow::Error::new(io::Error::from(fault)))?;
         let kind = std::env::var_os("TERM");
         let wanted = Run {
-            tenant: self.tenant.clone(),
+            tenant: self.tenant,
             command: SHELL.to_owned(),
             login: false,
             cwd: None,
@@ -58,14 +58,7 @@ impl Shell {
                 kind: kind.as_deref().and_then(OsStr::to_str).unwrap_or_default().to_owned(),
             }),
         };
-        let door = Door::open(&self.place.open()?).await?;
-        let done = match door.converse(&Request::Run(Box::new(wanted))).await {
-            Ok(conversation) => join(conversation, &mut signals).await,
-            Err(fault) => Err(fault),
-        };
-        let closed = door.close().await;
-        let code = code(&self.tenant, done?, &signals)?;
-        closed.map(|()| code)
+        carry(&self.place, wanted, signals, join).await
     }
 }
 

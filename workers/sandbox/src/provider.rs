@@ -96,21 +96,23 @@ impl Provider {
 
     /// Makes a tenant's sandbox, or completes it.
     pub(crate) async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, BackendError> {
-        let (this, owner) = (self.clone(), tenant.clone());
-        self.in_turn(tenant, async move { this.0.backend.provision(&owner, &Provision::from(pile)).await }).await
+        self.provision(tenant, Provision::from(pile)).await
     }
 
     /// Ends a tenant's jobs and handles, then removes its sandbox.
     pub(crate) async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
-        let work = async move {
-            this.0.jobs.halt(&owner).await;
-            this.handles().forget(&owner);
-            let removed = this.0.backend.destroy(&owner, delete_pile).await;
-            this.0.jobs.welcome(&owner);
-            removed
-        };
+        let work = async move { this.cleared(&owner, this.0.backend.destroy(&owner, delete_pile)).await };
         self.in_turn(tenant, work).await
+    }
+
+    /// Does work on a tenant that has no job and no handle, and gets none before the work is done.
+    async fn cleared<T>(&self, tenant: &Tenant, work: impl Future<Output = T>) -> T {
+        self.0.jobs.halt(tenant).await;
+        self.handles().forget(tenant);
+        let done = work.await;
+        self.0.jobs.welcome(tenant);
+        done
     }
 
     /// Opens one more handle on a tenant's sandbox, starting it if needed.

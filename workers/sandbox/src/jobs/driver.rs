@@ -145,7 +145,7 @@ impl Jobs {
     pub(crate) async fn halt(&self, tenant: &Tenant) {
         self.table().bar(tenant);
         let active = self.table().active(Some(tenant));
-        if timeout(LONGEST_HALT, self.stop(active)).await.is_err() {
+        if !self.stop(active, LONGEST_HALT).await {
             tracing::warn!(%tenant, "a job does not end by itself; it ends with the sandbox");
         }
         self.table().forget_tenant(tenant);
@@ -160,7 +160,9 @@ impl Jobs {
     pub(crate) async fn close(&self) {
         self.table().close();
         let active = self.table().active(None);
-        self.stop(active).await;
+        if !self.stop(active, LONGEST_STOP).await {
+            tracing::error!("a job did not end when it was told to");
+        }
     }
 
     /// Waits for the tasks that read what background processes write; called when those are dead.
@@ -194,7 +196,8 @@ impl Jobs {
         }
     }
 
-    async fn stop(&self, ids: Vec<JobId>) {
+    /// Tells jobs to end; whether they did, in the time that they are given.
+    async fn stop(&self, ids: Vec<JobId>, patience: Duration) -> bool {
         let news: Vec<_> = ids.iter().filter_map(|id| self.news(*id)).collect();
         for id in ids {
             self.cancel(id);
@@ -205,9 +208,7 @@ impl Jobs {
                 let _ = news.wait_for(|news| news.ended).await;
             }
         };
-        if timeout(LONGEST_STOP, all).await.is_err() {
-            tracing::error!("a job did not end when it was told to");
-        }
+        timeout(patience, all).await.is_ok()
     }
 
     async fn run(

@@ -84,10 +84,6 @@ impl Provider {
     }
 
     async fn end(&self, tenant: &Tenant) -> Result<(), BackendError> {
-        self.0.jobs.halt(tenant).await;
-        self.handles().forget(tenant);
-        let stopped = self.0.backend.stop(tenant).await;
-        self.0.jobs.welcome(tenant);
-        stopped
+        self.cleared(tenant, self.0.backend.stop(tenant)).await
     }
 }

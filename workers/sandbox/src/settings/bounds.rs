@@ -39,6 +39,9 @@ impl Settings {
 }
 
 impl TenantSettings {
+    /// The least disk: a file system's own tables and journal leave little of less.
+    pub const LEAST_DISK: Size = Size::new(16 << 20);
+
     /// Finds the first setting that cannot be meant.
     ///
     /// # Errors
@@ -49,7 +52,7 @@ impl TenantSettings {
         at_least("cpu_percent", self.cpu_percent, 1)?;
         at_least("open_files", self.open_files, LEAST_OPEN_FILES)?;
         at_least("file_size", self.file_size, LEAST_FILE)?;
-        at_least("disk", self.disk, LEAST_DISK)?;
+        at_least("disk", self.disk, Self::LEAST_DISK)?;
         at_least("inodes", self.inodes, LEAST_INODES)?;
         for (key, path) in [("system", &self.system), ("faculties", &self.faculties)] {
             path.as_deref().map_or(Ok(()), |path| absolute(key, path))?;
@@ -77,8 +80,6 @@ const LEAST_PROCESSES: u64 = 8;
 /// Shells put their own descriptors above 9.
 const LEAST_OPEN_FILES: u64 = 16;
 const LEAST_FILE: Size = Size::new(1 << 20);
-/// Less holds no journal.
-const LEAST_DISK: Size = Size::new(16 << 20);
 const LEAST_INODES: u64 = 64;
 /// One piece of a full pipe.
 const LEAST_OUTPUT: Size = Size::new(64 << 10);

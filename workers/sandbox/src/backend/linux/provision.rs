@@ -13,7 +13,7 @@ use super::launch::Users;
 use super::layout::{Files, Home, Meta, Pile, Promising, Stage, step};
 use super::{Inner, disk, pile, removal, supplies};
 use crate::backend::{self, AppendOnly, BackendError, DiskQuota, Provision, Provisioned, UidMap};
-use crate::settings::{Limits, Size};
+use crate::settings::{Limits, Size, TenantSettings};
 
 impl Inner {
     pub(super) async fn provision(
@@ -267,8 +267,9 @@ fn remove_images(home: &Home) -> io::Result<()> {
 
 /// Whether a disk of this size can hold this many files, and anything else.
 fn sound(bytes: u64, inodes: u64) -> Result<(), String> {
-    if bytes < LEAST_DISK {
-        return Err(format!("{} are too few for a disk; it needs {}", Size::new(bytes), Size::new(LEAST_DISK)));
+    let (size, least) = (Size::new(bytes), TenantSettings::LEAST_DISK);
+    if size < least {
+        return Err(format!("{size} are too few for a disk; it needs {least}"));
     }
     if inodes.saturating_mul(INODE) > bytes / 2 {
         return Err(format!("the records of {inodes} files alone would fill half of {}", Size::new(bytes)));
@@ -287,9 +288,6 @@ fn folder(path: &Path, mode: u32) -> io::Result<bool> {
 
 /// Why a file cannot be made append-only.
 const NO_FLAG: &str = "setting the append-only flag needs root and a file system that has it (ext4, xfs, btrfs)";
-
-/// A file system's own tables and journal leave little of less.
-const LEAST_DISK: u64 = 16 << 20;
 
 /// What the record of a file takes.
 const INODE: u64 = 256;

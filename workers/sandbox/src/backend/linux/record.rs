@@ -80,10 +80,13 @@ impl Inner {
         let changed = tokio::task::spawn_blocking(move || {
             let home = this.layout.tenant(&tenant)?;
             let mut meta = home.meta()?;
-            match change {
-                Change::Disabled(disabled) => meta.disabled = disabled,
+            // A promise is held until the new record is written.
+            let _promised = match change {
+                Change::Disabled(disabled) => {
+                    meta.disabled = disabled;
+                    None
+                }
                 Change::Settings { settings, overcommit } => {
-                    // Held until the new record is written.
                     let promising = this.layout.promise()?;
                     let more = resize(&meta, &settings)
                         .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))
@@ -96,10 +99,9 @@ impl Inner {
                     meta.settings = settings;
                     meta.settings.disk = meta.settings.disk.or(disk);
                     meta.settings.inodes = meta.settings.inodes.or(inodes);
-                    home.remember(&meta)?;
-                    return Ok(this.record(&meta));
+                    Some(promising)
                 }
-            }
+            };
             home.remember(&meta)?;
             Ok(this.record(&meta))
         });
