@@ -29,6 +29,7 @@ use crate::identity::store::Loose;
 use crate::signal::StopSignals;
 use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
+use crate::worker::Terms;
 use crate::worker::child::{Program, User};
 use crate::worker::manifest::{self, ManifestError};
 use words::{BeginEdge, BeginWorker, Native, Upstream};
@@ -205,7 +206,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
 fn natives(manifest: manifest::Manifest) -> Vec<Native> {
     let row = |entry: manifest::Entry| Native {
         tenant: entry.tenant,
-        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true },
+        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true, terms: entry.terms },
     };
     manifest.workers.into_iter().map(row).collect()
 }
@@ -224,7 +225,7 @@ fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Opt
         (Upstreams::Native { .. }, _) | (Upstreams::Sandbox { .. }, None) => Ok((None, None)),
         (Upstreams::Elsewhere { address, token_file, .. }, _) => {
             let bearer = bearer(token_file)?;
-            Ok((Some(Upstream { address: *address, bearer, up: true }), None))
+            Ok((Some(Upstream { address: *address, bearer, up: true, terms: Terms::default() }), None))
         }
         (Upstreams::Sandbox { .. }, Some(state)) => {
             let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?;
@@ -234,7 +235,7 @@ fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Opt
                 BeginWorker { verbosity: config.verbosity.word(), state: state.sandbox(), secret: secret.clone() };
             let lock = lock.map(Lock::share).transpose().map_err(io("share the state's lock"))?;
             let plan = WorkerPlan { role: WORKER, listener, begin, lock };
-            Ok((Some(Upstream { address, bearer: secret, up: false }), Some(plan)))
+            Ok((Some(Upstream { address, bearer: secret, up: false, terms: Terms::default() }), Some(plan)))
         }
     }
 }

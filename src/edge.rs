@@ -48,7 +48,7 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty};
 use kit::tasks::Tasks;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tower::ServiceBuilder;
 use tower::util::BoxCloneSyncService;
@@ -83,6 +83,23 @@ pub struct Parts {
     pub session_key: SessionKey,
     /// Where ended sessions are recorded: opened for reading and appending. None: an end is forgotten with the process.
     pub tombstones: Option<File>,
+    /// What is to be taken up while it serves.
+    pub reloads: mpsc::Receiver<Reload>,
+}
+
+/// What a running edge takes up in place of what it was started with.
+///
+/// Exchanges under way end as they began. Sessions, permits, pools and buckets go on; the bounds of connections alone
+/// stay those of the start.
+pub struct Reload {
+    pub config: Config,
+    pub routes: Routes,
+    pub session_key: SessionKey,
+    /// For doors that speak TLS; a door keeps what it speaks.
+    #[cfg(feature = "tls")]
+    pub identity: Option<tls::Identity>,
+    /// Told once the next request is served by it, or why nothing has changed.
+    pub done: oneshot::Sender<Result<(), ServeError>>,
 }
 
 /// How a stop went.
@@ -127,15 +144,36 @@ pub async fn serve(
 ) -> Result<Drained, ServeError> {
     let owned = Owned::default();
     let (stopping, stopped) = watch::channel(false);
-    let admit = admit::Admit::new(&config);
-    let path = path(&config, parts, admit.clone(), &owned, &stopped)?;
+    let Parts { credentials, routes, session_key, tombstones, mut reloads } = parts;
+    let mut lasting = Lasting::new(&config, credentials, tombstones, &owned, stopped.clone())?;
+    let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key)?);
     let conversation = Conversation::new(&config.connections, path, stopped.clone());
     let hall = listener::Hall::new(&config.connections, conversation, owned.connections.clone(), stopped);
+    #[cfg(feature = "tls")]
+    let mut identities = Vec::new();
     for door in doors {
         let door = door.open().map_err(ServeError::Listener)?;
+        #[cfg(feature = "tls")]
+        identities.extend(door.identity());
         owned.doors.start(hall.clone().serve(door));
     }
-    stop.await;
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            Some(reload) = reloads.recv() => {
+                let path = lasting.path(&reload.config, reload.routes, &reload.session_key);
+                #[cfg(feature = "tls")]
+                if let (Ok(_), Some(identity)) = (&path, reload.identity) {
+                    for door in &identities {
+                        door.send_replace(Some(identity.clone()));
+                    }
+                }
+                // Who asked may have gone; the change stands.
+                let _ = reload.done.send(path.map(|path| drop(paths.send_replace(path))));
+            }
+        }
+    }
     stopping.send_replace(true);
     let ended = async {
         owned.doors.drained().await;
@@ -145,38 +183,92 @@ pub async fn serve(
     let mut ended = std::pin::pin!(ended);
     let cut = match timeout(config.stop.drain, ended.as_mut()).await {
         Ok(()) => 0,
-        Err(_late) => admit.under_way(),
+        Err(_late) => lasting.admit.under_way(),
     };
     Ok(Drained { cut })
 }
 
-fn path(
-    config: &Config,
-    parts: Parts,
+/// What one configuration hands on to the next.
+struct Lasting {
+    credentials: Arc<dyn Authority>,
     admit: admit::Admit,
-    owned: &Owned,
-    stopped: &watch::Receiver<bool>,
-) -> Result<Path, ServeError> {
-    let Parts { credentials, routes, session_key, tombstones } = parts;
-    let table = session::Sessions::table(config.sessions.clone(), tombstones)
-        .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
-    let sessions =
-        session::Sessions::new(routes, &session_key, table).map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
-    let background = forward::Background { drivers: owned.drivers.clone(), leaves: owned.leaves.clone() };
-    let forward = forward::Forward::new(config.answers.clone(), Arc::clone(&credentials), background, stopped.clone());
-    let cors = cors::Cors::new(&config.requests.origins);
-    Ok(BoxCloneSyncService::new(
-        ServiceBuilder::new()
-            .layer(rejection::Rendered::new(cors))
-            .layer(gate::Gated::new(limits::Limits::new(config)))
-            .layer(cors::Preflights)
-            .layer(gate::Gated::new(authenticate::Authenticate::new(credentials, &config.rates)))
-            .layer(gate::Gated::new(rate::Rate::new(&config.rates)))
-            .layer(admit)
-            .layer(gate::Gated::new(envelope::Envelope::new(config)))
-            .layer(sessions)
-            .service(forward),
-    ))
+    sessions: session::Lasting,
+    pools: forward::Pools,
+    drivers: Tasks,
+    leaves: Tasks,
+    stopped: watch::Receiver<bool>,
+    /// The buckets, and what they were made for: they go on unless that changes.
+    paced: (Rates, Paces),
+}
+
+#[derive(Clone)]
+struct Paces {
+    authenticate: gate::Gated<authenticate::Authenticate>,
+    rate: gate::Gated<rate::Rate>,
+}
+
+impl Lasting {
+    fn new(
+        config: &Config,
+        credentials: Arc<dyn Authority>,
+        tombstones: Option<File>,
+        owned: &Owned,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Self, ServeError> {
+        let sessions = session::Lasting::open(config.sessions.clone(), tombstones)
+            .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
+        Ok(Self {
+            admit: admit::Admit::new(config),
+            sessions,
+            pools: forward::Pools::default(),
+            drivers: owned.drivers.clone(),
+            leaves: owned.leaves.clone(),
+            stopped,
+            paced: (config.rates.clone(), Paces::new(&credentials, &config.rates)),
+            credentials,
+        })
+    }
+
+    /// The stages under a configuration. Nothing has changed when it cannot be.
+    fn path(&mut self, config: &Config, routes: Routes, key: &SessionKey) -> Result<Path, ServeError> {
+        let is_routed: std::collections::HashSet<_> = routes.workers().map(|worker| worker.address).collect();
+        let sessions = session::Sessions::new(routes, key, self.sessions.clone())
+            .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
+        self.pools.keep(|address| is_routed.contains(&address));
+        self.admit.adopt(config);
+        self.sessions.adopt(config.sessions.clone());
+        if self.paced.0 != config.rates {
+            self.paced = (config.rates.clone(), Paces::new(&self.credentials, &config.rates));
+        }
+        let background = forward::Background {
+            drivers: self.drivers.clone(),
+            leaves: self.leaves.clone(),
+            pools: self.pools.clone(),
+        };
+        let authority = Arc::clone(&self.credentials);
+        let forward = forward::Forward::new(config.answers.clone(), authority, background, self.stopped.clone());
+        let cors = cors::Cors::new(&config.requests.origins);
+        let (_, Paces { authenticate, rate }) = self.paced.clone();
+        Ok(BoxCloneSyncService::new(
+            ServiceBuilder::new()
+                .layer(rejection::Rendered::new(cors))
+                .layer(gate::Gated::new(limits::Limits::new(config)))
+                .layer(cors::Preflights)
+                .layer(authenticate)
+                .layer(rate)
+                .layer(self.admit.clone())
+                .layer(gate::Gated::new(envelope::Envelope::new(config)))
+                .layer(sessions)
+                .service(forward),
+        ))
+    }
+}
+
+impl Paces {
+    fn new(credentials: &Arc<dyn Authority>, rates: &Rates) -> Self {
+        let authenticate = authenticate::Authenticate::new(Arc::clone(credentials), rates);
+        Self { authenticate: gate::Gated::new(authenticate), rate: gate::Gated::new(rate::Rate::new(rates)) }
+    }
 }
 
 /// A body without a byte.

@@ -5,9 +5,11 @@
 
 pub mod address;
 pub mod child;
+pub mod eras;
 pub mod handoff;
 pub mod manifest;
 pub mod restart;
+pub mod terms;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use kit::{Secret, Tenant};
 use crate::identity::{Catalogue, Principal};
 
 pub use address::Loopback;
+pub use eras::Eras;
+pub use terms::Terms;
 
 /// Which worker each tenant reaches.
 #[derive(Debug, Default)]
@@ -36,7 +40,9 @@ pub struct Upstream {
     pub bearer: Secret,
     /// Whether the worker is ours and is told the tenant; a native worker serves one tenant and is told nothing.
     pub sends_tenant: bool,
+    pub terms: Terms,
     pub presence: Presence,
+    pub eras: Eras,
 }
 
 /// Whether a worker is known to be gone, as whoever watches it says; clones share the answer.
@@ -74,6 +80,11 @@ impl Routes {
         self
     }
 
+    /// Every worker once.
+    pub fn workers(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.sandbox.iter().chain(self.native.values())
+    }
+
     /// The one worker that `principal` reaches.
     ///
     /// # Errors
@@ -87,16 +98,32 @@ impl Routes {
     }
 }
 
+impl Upstream {
+    /// The worker that several tenants share and that is told which one is calling.
+    #[must_use]
+    pub fn sandbox(address: Loopback, bearer: Secret) -> Self {
+        Self { name: "sandbox".to_owned(), sends_tenant: true, ..Self::native(address, bearer) }
+    }
+
+    /// One tenant's own worker.
+    #[must_use]
+    pub fn native(address: Loopback, bearer: Secret) -> Self {
+        Self {
+            name: format!("native:{address}"),
+            address,
+            bearer,
+            sends_tenant: false,
+            terms: Terms::default(),
+            presence: Presence::up(),
+            eras: Eras::default(),
+        }
+    }
+}
+
 impl From<manifest::Manifest> for Routes {
     fn from(manifest: manifest::Manifest) -> Self {
         manifest.workers.into_iter().fold(Self::new(), |routes, entry| {
-            let worker = Upstream {
-                name: format!("native:{}", entry.address),
-                address: entry.address,
-                bearer: entry.bearer,
-                sends_tenant: false,
-                presence: Presence::up(),
-            };
+            let worker = Upstream { terms: entry.terms, ..Upstream::native(entry.address, entry.bearer) };
             routes.with_native(entry.tenant, worker)
         })
     }
@@ -121,18 +148,13 @@ impl Presence {
 
 #[cfg(test)]
 mod tests {
-    use super::{Loopback, Presence, Routes, Upstream};
+    use super::{Loopback, Routes, Upstream};
     use crate::identity::{Catalogue, Principal};
     use kit::{Secret, Tenant};
 
     fn worker(name: &str, port: u16) -> Upstream {
-        Upstream {
-            name: name.to_owned(),
-            address: Loopback::parse(&format!("127.0.0.1:{port}")).expect("a loopback address"),
-            bearer: Secret::new("x".repeat(32)),
-            sends_tenant: false,
-            presence: Presence::up(),
-        }
+        let address = Loopback::parse(&format!("127.0.0.1:{port}")).expect("a loopback address");
+        Upstream { name: name.to_owned(), ..Upstream::native(address, Secret::new("x".repeat(32))) }
     }
 
     #[test]

@@ -11,19 +11,20 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kit::Secret;
 use kit::tasks::Tasks;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{BeginEdge, FromEdge, Pem, ToEdge, Upstream};
+use super::words::{self, BeginEdge, FromEdge, Pem, ToEdge};
 use crate::edge::{self, Door, SessionKey};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Opener};
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
-use crate::worker::{Loopback, Presence, Routes};
+use crate::worker::{Loopback, Presence, Routes, Upstream};
 
 /// The edge child's whole life.
 #[must_use]
@@ -109,11 +110,14 @@ async fn serve(
     let routes = routes(&begin, presence)?;
     let watching = credentials.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
+    // Nobody reloads yet: the sending side is kept so that waiting on it never ends.
+    let (_reload, reloads) = mpsc::channel(1);
     let parts = edge::Parts {
         credentials: Arc::new(credentials),
         routes,
         session_key: SessionKey::new(begin.session_key.0),
         tombstones: tombstones.map(File::from),
+        reloads,
     };
     let door = door(listener, begin.tls.as_ref())?;
     let serving = edge::serve(vec![door], begin.limits, parts, async {
@@ -246,24 +250,20 @@ fn rule(begin: &BeginEdge) -> ClearRule {
 fn routes(begin: &BeginEdge, presence: Presence) -> Result<Routes, Fault> {
     let mut routes = Routes::new();
     if let Some(sandbox) = &begin.sandbox {
-        routes = routes.with_sandbox(upstream("sandbox".to_owned(), sandbox, true, presence)?);
+        let (address, bearer) = reached(sandbox)?;
+        let terms = sandbox.terms.clone();
+        routes = routes.with_sandbox(Upstream { terms, presence, ..Upstream::sandbox(address, bearer) });
     }
     for native in &begin.native {
-        let name = format!("native:{}", native.worker.address);
-        let worker = upstream(name, &native.worker, false, Presence::up())?;
-        routes = routes.with_native(native.tenant.clone(), worker);
+        let (address, bearer) = reached(&native.worker)?;
+        let terms = native.worker.terms.clone();
+        routes = routes.with_native(native.tenant.clone(), Upstream { terms, ..Upstream::native(address, bearer) });
     }
     Ok(routes)
 }
 
-fn upstream(
-    name: String,
-    words: &Upstream,
-    sends_tenant: bool,
-    presence: Presence,
-) -> Result<crate::worker::Upstream, Fault> {
-    let address = Loopback::new(words.address)?;
-    Ok(crate::worker::Upstream { name, address, bearer: words.bearer.clone(), sends_tenant, presence })
+fn reached(words: &words::Upstream) -> Result<(Loopback, Secret), Fault> {
+    Ok((Loopback::new(words.address)?, words.bearer.clone()))
 }
 
 /// The edge says little: that it is ready, and which store it wants.

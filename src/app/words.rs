@@ -9,6 +9,7 @@ use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::identity::store::Loose;
+use crate::worker::Terms;
 
 /// From the supervisor to the edge.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,6 +75,7 @@ pub struct Upstream {
     pub bearer: Secret,
     /// Whether it is there already; it is told later when that changes.
     pub up: bool,
+    pub terms: Terms,
 }
 
 /// A tenant's own worker.

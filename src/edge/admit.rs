@@ -42,13 +42,12 @@ pub(crate) struct Reserved {
 }
 
 pub(crate) struct Slots {
-    most: Exchanges,
-    whole_body: usize,
     taken: Mutex<Taken>,
 }
 
-#[derive(Default)]
 struct Taken {
+    most: Exchanges,
+    whole_body: usize,
     all: usize,
     // An entry exists only while its tenant holds something, so the table is as bounded as the slots are.
     by_tenant: HashMap<Tenant, Own>,
@@ -84,8 +83,16 @@ struct Permitted {
 
 impl Admit {
     pub(crate) fn new(config: &Config) -> Self {
-        let whole_body = config.requests.most_body_bytes;
-        Self(Arc::new(Slots { most: config.exchanges.clone(), whole_body, taken: Mutex::default() }))
+        let (most, whole_body) = (config.exchanges.clone(), config.requests.most_body_bytes);
+        let taken = Taken { most, whole_body, all: 0, by_tenant: HashMap::new(), bytes: 0 };
+        Self(Arc::new(Slots { taken: Mutex::new(taken) }))
+    }
+
+    /// Takes up other bounds. What is under way keeps its place, also beyond them.
+    pub(crate) fn adopt(&self, config: &Config) {
+        let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.most = config.exchanges.clone();
+        taken.whole_body = config.requests.most_body_bytes;
     }
 
     fn check(slots: &Arc<Slots>, request: Paced) -> Result<Admitted, Rejection> {
@@ -103,10 +110,10 @@ impl Slots {
     fn take(self: &Arc<Self>, tenant: &Tenant) -> Result<Permit, Cause> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.own(tenant);
-        if own.slots >= self.most.most_per_tenant {
-            return Err(Cause::TenantBusy { most: self.most.most_per_tenant });
+        if own.slots >= taken.most.most_per_tenant {
+            return Err(Cause::TenantBusy { most: taken.most.most_per_tenant });
         }
-        let most = if own.slots == 0 { self.most.most } else { self.most.common_slots() };
+        let most = if own.slots == 0 { taken.most.most } else { taken.most.common_slots() };
         if taken.all >= most {
             return Err(Cause::EdgeBusy);
         }
@@ -147,7 +154,7 @@ impl Reserved {
     /// Takes `more` bytes of the budget on top of what is held.
     pub(in crate::edge) fn grow(&mut self, more: usize) -> Result<(), Cause> {
         let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (limits, whole_body) = (&self.slots.most, self.slots.whole_body);
+        let (limits, whole_body) = (&taken.most, taken.whole_body);
         let own = taken.own(&self.tenant);
         let bytes = own.bytes.saturating_add(more);
         let share = limits.most_body_bytes_per_tenant(whole_body);

@@ -104,11 +104,6 @@ pub struct Sessions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answers {
-    pub connect: Duration,
-    /// From the request to the answer's head. The longest command runs 30 minutes.
-    pub head: Duration,
-    /// Between two bytes of an answer.
-    pub idle: Duration,
     /// Between two keep-alive comments on a silent event stream: below the 20 to 60 s after which paths cut it.
     pub comment: Duration,
     /// How long an answer is read to its end for a legacy client that has gone: at least the longest command.
@@ -213,9 +208,6 @@ impl Default for Sessions {
 impl Default for Answers {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(5),
-            head: Duration::from_secs(31 * 60),
-            idle: Duration::from_secs(31 * 60),
             comment: Duration::from_secs(15),
             drain: Duration::from_secs(31 * 60),
             most_buffered_bytes: 1024 * 1024,

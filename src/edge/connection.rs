@@ -46,13 +46,13 @@ pub(crate) enum Protocol {
 #[derive(Clone)]
 pub(crate) struct Conversation {
     limits: Arc<Connections>,
-    path: Path,
+    paths: watch::Receiver<Path>,
     stopping: watch::Receiver<bool>,
 }
 
 impl Conversation {
-    pub(crate) fn new(limits: &Connections, path: Path, stopping: watch::Receiver<bool>) -> Self {
-        Self { limits: Arc::new(limits.clone()), path, stopping }
+    pub(crate) fn new(limits: &Connections, paths: watch::Receiver<Path>, stopping: watch::Receiver<bool>) -> Self {
+        Self { limits: Arc::new(limits.clone()), paths, stopping }
     }
 
     /// Serves a connection to its end; its protocol is known by ALPN or read off the first bytes.
@@ -68,7 +68,7 @@ async fn serve<S>(stream: S, client: Client, protocol: Option<Protocol>, convers
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Conversation { limits, path, mut stopping } = conversation;
+    let Conversation { limits, paths, mut stopping } = conversation;
     let limits = &*limits;
     let activity = Arc::new(Activity::new());
     let io = Watched::new(stream, Arc::clone(&activity));
@@ -94,7 +94,7 @@ where
                     .on_eos(())
                     .on_failure(()),
             )
-            .service(Enter::new(client, path, Arc::clone(&activity), leftovers));
+            .service(Enter::new(client, paths, Arc::clone(&activity), leftovers));
         TowerToHyperService::new(service)
     };
     let io = TokioIo::new(io);

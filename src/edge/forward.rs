@@ -49,9 +49,13 @@ struct Shared {
     /// Finishes exchanges whose client has gone; the edge waits for these.
     leaves: Tasks,
     stopping: watch::Receiver<bool>,
-    // One entry a worker, and the routes bound those.
-    pools: Mutex<HashMap<Loopback, Arc<Pool>>>,
+    pools: Pools,
 }
+
+/// The kept connections, which outlive a change of configuration.
+#[derive(Clone, Default)]
+// One entry a worker, and the routes bound those.
+pub(crate) struct Pools(Arc<Mutex<HashMap<Loopback, Arc<Pool>>>>);
 
 /// What the client's side of an exchange means to the worker's.
 struct Manner {
@@ -69,16 +73,24 @@ struct Manner {
 pub(crate) struct Background {
     pub(crate) drivers: Tasks,
     pub(crate) leaves: Tasks,
+    pub(crate) pools: Pools,
+}
+
+impl Pools {
+    /// Forgets the connections to workers that are no longer there.
+    pub(crate) fn keep(&self, is_routed: impl Fn(Loopback) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed(*address));
+    }
 }
 
 impl Forward {
     pub(crate) fn new(
         limits: Answers,
         authority: Arc<dyn Authority>,
-        Background { drivers, leaves }: Background,
+        Background { drivers, leaves, pools }: Background,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(Shared { limits, authority, drivers, leaves, stopping, pools: Mutex::default() }))
+        Self(Arc::new(Shared { limits, authority, drivers, leaves, stopping, pools }))
     }
 }
 
@@ -111,10 +123,11 @@ impl Shared {
         }
         let manner = Manner::of(&call, session.as_ref());
         let expects = expected(&call);
-        let wait = if matches!(call, Call::End) { self.limits.connect } else { self.limits.head };
+        let bounds = &upstream.terms.bounds;
+        let wait = if matches!(call, Call::End) { bounds.connect } else { bounds.head };
         let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
         // Nothing is sent before this returns, so dropping it leaves no trace.
-        let wire = self.pool(&upstream).wire().await?;
+        let wire = self.pool(&upstream).wire(bounds.connect).await?;
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
         let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), self.limits.drain, permit, flight));
         let exchange = Exchange::new(wire.send(request, wait), leave);
@@ -130,8 +143,12 @@ impl Shared {
         let (response, wire) = answered?.into_parts();
         let shape = answer::judge(&response, expects, absent(session.as_ref()))?;
         let (parts, body) = response.into_parts();
-        let Answers { idle, comment, .. } = self.limits;
-        let terms = Terms { events: shape == Shape::Events, idle, comment, reference: head.reference };
+        let terms = Terms {
+            events: shape == Shape::Events,
+            idle: bounds.idle,
+            comment: self.limits.comment,
+            reference: head.reference,
+        };
         let mut relay = Relay::new(body, wire, terms, leave, manner.farewell);
         if manner.endless {
             relay.ends_when(self.ends(&principal));
@@ -154,7 +171,7 @@ impl Shared {
     }
 
     fn pool(&self, upstream: &Upstream) -> Arc<Pool> {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.pools.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pool = pools
             .entry(upstream.address)
             .or_insert_with(|| Arc::new(Pool::new(upstream.address, &self.limits, self.drivers.clone())));

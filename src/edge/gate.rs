@@ -31,6 +31,12 @@ impl<G: Gate> Gated<G> {
     }
 }
 
+impl<G> Clone for Gated<G> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
 impl<G, S> Layer<S> for Gated<G> {
     type Service = Guarded<G, S>;
 

@@ -26,8 +26,9 @@ pub struct Door {
 
 pub(crate) struct OpenDoor {
     listener: TcpListener,
+    /// What it speaks TLS with just now; another may be put in its place.
     #[cfg(feature = "tls")]
-    tls: Option<crate::edge::tls::Identity>,
+    tls: watch::Sender<Option<crate::edge::tls::Identity>>,
 }
 
 /// What all doors lead to.
@@ -79,8 +80,16 @@ impl Door {
         Ok(OpenDoor {
             listener: TcpListener::from_std(self.listener)?,
             #[cfg(feature = "tls")]
-            tls: self.tls,
+            tls: watch::Sender::new(self.tls),
         })
+    }
+}
+
+#[cfg(feature = "tls")]
+impl OpenDoor {
+    /// Where another identity can be put, if it speaks TLS.
+    pub(crate) fn identity(&self) -> Option<watch::Sender<Option<crate::edge::tls::Identity>>> {
+        self.tls.borrow().is_some().then(|| self.tls.clone())
     }
 }
 
@@ -150,7 +159,7 @@ impl Hall {
         let _ = stream.set_nodelay(true);
         let hall = self.clone();
         #[cfg(feature = "tls")]
-        let identity = door.tls.clone();
+        let identity = door.tls.borrow().clone();
         #[cfg(not(feature = "tls"))]
         let _ = door;
         self.tasks.start(async move {

@@ -18,6 +18,7 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use tower::{Layer, Service};
 
+use crate::edge::config::Sessions as Limits;
 use crate::edge::{Answer, Call, Cause, Era, Head, Kind, Message, Parsed, Permit, Rejection, Version, empty};
 use crate::identity::Principal;
 use crate::worker::{Routes, Upstream};
@@ -40,7 +41,14 @@ pub(crate) struct Sessions(Arc<Shared>);
 struct Shared {
     routes: Routes,
     sealer: Sealer,
-    table: Table,
+    table: Arc<Table>,
+    flights: Arc<Flights>,
+}
+
+/// What outlives a change of configuration.
+#[derive(Clone)]
+pub(crate) struct Lasting {
+    table: Arc<Table>,
     flights: Arc<Flights>,
 }
 
@@ -82,17 +90,20 @@ pub(crate) struct Sessioned<S> {
 }
 
 impl Sessions {
-    pub(crate) fn new(routes: Routes, key: &SessionKey, table: Table) -> Result<Self, seal::BadKey> {
-        let flights = Arc::new(Flights::default());
+    pub(crate) fn new(routes: Routes, key: &SessionKey, lasting: Lasting) -> Result<Self, seal::BadKey> {
+        let Lasting { table, flights } = lasting;
         Ok(Self(Arc::new(Shared { routes, sealer: Sealer::new(key)?, table, flights })))
     }
+}
 
+impl Lasting {
     /// The table of live and ended sessions, with what an earlier edge recorded in `tombstones`.
-    pub(crate) fn table(
-        limits: crate::edge::config::Sessions,
-        tombstones: Option<std::fs::File>,
-    ) -> Result<Table, OpenError> {
-        Table::open(limits, tombstones)
+    pub(crate) fn open(limits: Limits, tombstones: Option<std::fs::File>) -> Result<Self, OpenError> {
+        Ok(Self { table: Arc::new(Table::open(limits, tombstones)?), flights: Arc::default() })
+    }
+
+    pub(crate) fn adopt(&self, limits: Limits) {
+        self.table.adopt(limits);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Key, Upstream};
 use crate::identity::store::Loose;
+use crate::worker::Terms;
 use crate::worker::child::Program;
 use crate::worker::handoff;
 
@@ -29,7 +30,12 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         store: "tokens.json".to_owned(),
         loose: Loose::Refuse,
         backend: "linux".to_owned(),
-        sandbox: Some(Upstream { address: ([127, 0, 0, 1], 1).into(), bearer: secret(), up: false }),
+        sandbox: Some(Upstream {
+            address: ([127, 0, 0, 1], 1).into(),
+            bearer: secret(),
+            up: false,
+            terms: Terms::default(),
+        }),
         native: Vec::new(),
         tls: None,
     };

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::address::{Loopback, NotLoopback};
+use super::terms::Terms;
 
 /// A manifest whose token files have been read.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Entry {
     pub tenant: Tenant,
     pub address: Loopback,
     pub bearer: Secret,
+    pub terms: Terms,
 }
 
 /// What is wrong with a manifest, and where.
@@ -118,7 +120,7 @@ fn parse(
         let path = folder.join(&row.token_file);
         let token = read(&path).map_err(|fault| fail(Fault::TokenFile(path.clone(), fault)))?;
         let bearer = token.as_deref().and_then(bearer).ok_or_else(|| fail(Fault::Token(path)))?;
-        workers.push(Entry { tenant, address, bearer });
+        workers.push(Entry { tenant, address, bearer, terms: Terms::default() });
     }
     Ok(Manifest { workers })
 }

@@ -11,6 +11,7 @@ mod frames;
 mod half_sent;
 mod multiplexed;
 mod refusals;
+mod reload;
 mod revisions;
 mod sessions;
 mod setting;

@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use pin_project::pin_project;
+use tokio::sync::watch;
 use tower::Service;
 use tracing::{Span, field};
 
@@ -27,6 +28,8 @@ use super::unread::{Leftovers, Unread};
 pub(super) struct Enter {
     client: Client,
     path: Path,
+    /// Another path, once there is one.
+    paths: watch::Receiver<Path>,
     activity: Arc<Activity>,
     /// HTTP/2 alone has them.
     leftovers: Option<Leftovers>,
@@ -41,8 +44,14 @@ pub(super) struct Leaving {
 }
 
 impl Enter {
-    pub(super) fn new(client: Client, path: Path, activity: Arc<Activity>, leftovers: Option<Leftovers>) -> Self {
-        Self { client, path, activity, leftovers }
+    pub(super) fn new(
+        client: Client,
+        mut paths: watch::Receiver<Path>,
+        activity: Arc<Activity>,
+        leftovers: Option<Leftovers>,
+    ) -> Self {
+        let path = paths.borrow_and_update().clone();
+        Self { client, path, paths, activity, leftovers }
     }
 }
 
@@ -56,6 +65,10 @@ impl Service<Request<Incoming>> for Enter {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        // An error means that the edge is ending, with the path that it has.
+        if self.paths.has_changed().unwrap_or(false) {
+            self.path = self.paths.borrow_and_update().clone();
+        }
         let exchange = self.activity.begin();
         let reference = Reference::fresh();
         Span::current().record("reference", field::display(reference)).record("client", field::display(self.client));

@@ -22,7 +22,6 @@ use super::leave::{Answered, Answering};
 
 pub(super) struct Pool {
     address: Loopback,
-    connect: Duration,
     most: usize,
     keep: Duration,
     tasks: Tasks,
@@ -55,19 +54,19 @@ pub(super) struct Wire {
 
 impl Pool {
     pub(super) fn new(address: Loopback, limits: &Answers, tasks: Tasks) -> Self {
-        let Answers { connect, most_pooled, pool_idle, .. } = *limits;
-        Self { address, connect, most: most_pooled, keep: pool_idle, tasks, state: Arc::default() }
+        let Answers { most_pooled, pool_idle, .. } = *limits;
+        Self { address, most: most_pooled, keep: pool_idle, tasks, state: Arc::default() }
     }
 
     /// A kept connection, or a new one.
-    pub(super) async fn wire(self: &Arc<Self>) -> Result<Wire, Cause> {
+    pub(super) async fn wire(self: &Arc<Self>, connect: Duration) -> Result<Wire, Cause> {
         while let Some(Resting { mut sender, rest, .. }) = self.take() {
             // The last answer is complete, so this waits for nothing but the task that drives the connection.
             if matches!(timeout(READY, sender.ready()).await, Ok(Ok(()))) {
                 return Ok(Wire { sender, rest, reused: true, pool: Arc::clone(self) });
             }
         }
-        self.dial().await
+        self.dial(connect).await
     }
 
     fn take(&self) -> Option<Resting> {
@@ -84,12 +83,12 @@ impl Pool {
         Some(resting)
     }
 
-    async fn dial(self: &Arc<Self>) -> Result<Wire, Cause> {
+    async fn dial(self: &Arc<Self>, connect: Duration) -> Result<Wire, Cause> {
         let unreachable = |fault: &dyn std::fmt::Display| {
             tracing::warn!(worker = %self.address, %fault, "the worker cannot be reached");
             Cause::NotSent
         };
-        let stream = timeout(self.connect, TcpStream::connect(self.address.socket()))
+        let stream = timeout(connect, TcpStream::connect(self.address.socket()))
             .await
             .map_err(|late| unreachable(&late))?
             .map_err(|fault| unreachable(&fault))?;

@@ -19,7 +19,6 @@ use super::seal::{Sealed, SessionId};
 use super::tombstones::{self, Record, Tombstones};
 
 pub(crate) struct Table {
-    limits: Limits,
     state: Mutex<State>,
     tombstones: Option<Tombstones>,
 }
@@ -36,6 +35,7 @@ pub(super) struct EndError(#[source] io::Error);
 
 #[derive(Default)]
 struct State {
+    limits: Limits,
     live: HashMap<SessionId, Live>,
     /// Live sessions in the order of their last use, in all and for each tenant.
     order: BTreeMap<u64, SessionId>,
@@ -83,7 +83,7 @@ pub(crate) fn compacted(record: &mut impl BufRead, limits: &Limits, today: Durat
 
 impl Table {
     pub(super) fn open(limits: Limits, file: Option<File>) -> Result<Self, OpenError> {
-        let mut state = State::default();
+        let mut state = State { limits: limits.clone(), ..State::default() };
         let tombstones =
             file.map(|file| Tombstones::open(file, limits.most_tombstone_bytes)).transpose().map_err(OpenError)?.map(
                 |(tombstones, records)| {
@@ -93,15 +93,20 @@ impl Table {
                     tombstones
                 },
             );
-        Ok(Self { limits, state: Mutex::new(state), tombstones })
+        Ok(Self { state: Mutex::new(state), tombstones })
+    }
+
+    /// Takes up other bounds; what the table holds beyond them goes as others come.
+    pub(crate) fn adopt(&self, limits: Limits) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).limits = limits;
     }
 
     pub(super) fn lifetime(&self) -> Duration {
-        self.limits.lifetime
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).limits.lifetime
     }
 
     pub(super) fn insert(&self, session: &Sealed, now: Instant) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).enter(session, now, &self.limits);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).enter(session, now);
     }
 
     /// Whether the session is alive, which this use keeps it. `now` and `today` are the same moment on two clocks.
@@ -110,10 +115,10 @@ impl Table {
         if today >= session.expires || state.has_ended(session) {
             return false;
         }
-        if state.live.get(&session.id).is_some_and(|live| now.duration_since(live.used) >= self.limits.idle) {
+        if state.live.get(&session.id).is_some_and(|live| now.duration_since(live.used) >= state.limits.idle) {
             return false;
         }
-        state.enter(session, now, &self.limits);
+        state.enter(session, now);
         true
     }
 
@@ -122,7 +127,7 @@ impl Table {
         let records = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.leave(session.id);
-            state.bury(session, today, self.limits.most_tombstones_per_tenant)
+            state.bury(session, today)
         };
         match &self.tombstones {
             Some(tombstones) => tombstones.append(&records).await.map_err(EndError),
@@ -137,16 +142,16 @@ impl Table {
 }
 
 impl State {
-    fn enter(&mut self, session: &Sealed, now: Instant, limits: &Limits) {
+    fn enter(&mut self, session: &Sealed, now: Instant) {
         self.leave(session.id);
         let own = self.by_tenant.get(&session.tenant).and_then(|own| Some((own.len(), *own.first_key_value()?.1)));
-        if let Some((_, idlest)) = own.filter(|(count, _)| *count >= limits.most_per_tenant) {
-            self.push_out(idlest, now, limits);
+        if let Some((_, idlest)) = own.filter(|(count, _)| *count >= self.limits.most_per_tenant) {
+            self.push_out(idlest, now);
         }
-        if self.live.len() >= limits.most
+        if self.live.len() >= self.limits.most
             && let Some(idlest) = self.order.first_key_value().map(|(_, id)| *id)
         {
-            self.push_out(idlest, now, limits);
+            self.push_out(idlest, now);
         }
         let tick = self.next;
         self.next += 1;
@@ -169,14 +174,14 @@ impl State {
     }
 
     /// Makes room. A session whose idle time was over must not come back to life by being forgotten.
-    fn push_out(&mut self, id: SessionId, now: Instant, limits: &Limits) {
+    fn push_out(&mut self, id: SessionId, now: Instant) {
         if let Some(live) = self.leave(id)
-            && now.duration_since(live.used) >= limits.idle
+            && now.duration_since(live.used) >= self.limits.idle
         {
             let times = Times { issued: live.issued, expires: live.expires };
             let ended = self.ended.entry(live.tenant).or_default();
             ended.sessions.insert(id, times);
-            ended.shrink(limits.most_tombstones_per_tenant);
+            ended.shrink(self.limits.most_tombstones_per_tenant);
         }
     }
 
@@ -187,7 +192,7 @@ impl State {
     }
 
     /// Remembers an end, and says what must be written down for it.
-    fn bury(&mut self, session: &Sealed, today: Duration, most: usize) -> Vec<Record> {
+    fn bury(&mut self, session: &Sealed, today: Duration) -> Vec<Record> {
         let ended = self.ended.entry(session.tenant.clone()).or_default();
         ended.sessions.retain(|_, times| times.expires > today);
         ended.sessions.insert(session.id, Times { issued: session.issued, expires: session.expires });
@@ -197,7 +202,7 @@ impl State {
             issued: session.issued,
             expires: session.expires,
         }];
-        if ended.shrink(most) {
+        if ended.shrink(self.limits.most_tombstones_per_tenant) {
             records.push(Record::Minimum { tenant: session.tenant.clone(), minimum: ended.minimum });
         }
         records

@@ -3,28 +3,23 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 use kit::{Secret, Tenant};
 
-use super::{Opened, Place, SessionKey, Sessions};
+use super::{Lasting, Opened, Place, SessionKey, Sessions};
 use crate::edge::config::Sessions as Limits;
 use crate::edge::{Cause, Era, Kind, Parsed, RequestId, Version};
 use crate::identity::{Catalogue, Principal};
-use crate::worker::{Loopback, Presence, Routes, Upstream};
+use crate::worker::{Loopback, Routes, Upstream};
 
 fn worker(name: &str) -> Upstream {
-    Upstream {
-        name: name.to_owned(),
-        address: Loopback::parse("127.0.0.1:1").expect("a loopback address"),
-        bearer: Secret::new("x".repeat(32)),
-        sends_tenant: true,
-        presence: Presence::up(),
-    }
+    let address = Loopback::parse("127.0.0.1:1").expect("a loopback address");
+    Upstream { name: name.to_owned(), ..Upstream::sandbox(address, Secret::new("x".repeat(32))) }
 }
 
 /// A stage whose sandbox is the worker of that name.
 fn stage(name: &str) -> Sessions {
     let native = |tenant| Tenant::parse(tenant).expect("a tenant");
     let routes = Routes::new().with_sandbox(worker(name)).with_native(native("alice"), worker("native"));
-    let table = Sessions::table(Limits::default(), None).expect("an empty table");
-    Sessions::new(routes, &SessionKey::new([1; 32]), table).expect("a key")
+    let lasting = Lasting::open(Limits::default(), None).expect("an empty table");
+    Sessions::new(routes, &SessionKey::new([1; 32]), lasting).expect("a key")
 }
 
 fn opened(stage: &Sessions, principal: &Principal, upstream: Option<&str>) -> HeaderValue {

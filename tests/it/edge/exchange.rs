@@ -297,10 +297,8 @@ async fn a_worker_that_does_not_answer_in_time_may_have_done_it() {
         Next::Close(talk)
     })
     .await;
-    let edge = Setting::sandbox(&worker)
-        .with(|config| config.answers.head = std::time::Duration::from_millis(50))
-        .start()
-        .await;
+    let edge =
+        Setting::sandbox(&worker).bounds(|bounds| bounds.head = std::time::Duration::from_millis(50)).start().await;
     let answer = edge.ask(MODERN, MODERN_LIST).await;
     assert_eq!((answer.status, answer.code()), (504, -31504));
     assert!(answer.message().contains("Outcome unknown"));
@@ -323,10 +321,8 @@ async fn a_silent_stream_gets_comments_between_events_and_never_within_one() {
     })
     .await;
     let edge = Setting::sandbox(&worker)
-        .with(|config| {
-            config.answers.comment = std::time::Duration::from_millis(20);
-            config.answers.idle = std::time::Duration::from_millis(400);
-        })
+        .with(|config| config.answers.comment = std::time::Duration::from_millis(20))
+        .bounds(|bounds| bounds.idle = std::time::Duration::from_millis(400))
         .start()
         .await;
     let mut client = edge.client().await;

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
-use playground::edge::{self, Config, Door, Drained, Parts, SessionKey};
+use playground::edge::{self, Config, Door, Drained, Parts, Reload, SessionKey};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials, Loose, Opener};
-use playground::worker::{Loopback, Presence, Routes, Upstream};
+use playground::worker::terms::Bounds;
+use playground::worker::{Loopback, Presence, Routes, Terms, Upstream};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::talk::{Answer, Client};
 use super::worker::Worker;
@@ -27,12 +28,15 @@ pub(crate) struct Edge {
     stop: Option<oneshot::Sender<()>>,
     drained: oneshot::Receiver<Drained>,
     home: TempDir,
+    reload: mpsc::Sender<Reload>,
     _tasks: Tasks,
 }
 
 /// What an edge is started with.
 pub(crate) struct Setting {
     pub(crate) config: Config,
+    /// Of each worker.
+    pub(crate) terms: Terms,
     key: [u8; 32],
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
@@ -46,6 +50,7 @@ impl Setting {
     pub(crate) fn sandbox(worker: &Worker) -> Self {
         Self {
             config: Config::default(),
+            terms: Terms::default(),
             key: [7; 32],
             native: HashMap::new(),
             sandbox: Some(worker.address),
@@ -60,6 +65,7 @@ impl Setting {
         let native = workers.iter().map(|(tenant, worker)| (*tenant, worker.address)).collect();
         Self {
             config: Config::default(),
+            terms: Terms::default(),
             key: [7; 32],
             native,
             sandbox: None,
@@ -71,6 +77,12 @@ impl Setting {
 
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
+        self
+    }
+
+    /// The same clocks and sizes for each worker.
+    pub(crate) fn bounds(mut self, change: impl FnOnce(&mut Bounds)) -> Self {
+        change(&mut self.terms.bounds);
         self
     }
 
@@ -100,27 +112,16 @@ impl Setting {
         let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(move |_| catalogue) };
         let credentials = Credentials::load(Opener::Path(store), rule, Loose::Warn, tasks.clone()).await.unwrap();
         let presence = Presence::up();
-        let upstream = |name: &str, address: SocketAddr, sends_tenant| Upstream {
-            name: name.to_owned(),
-            address: Loopback::new(address).unwrap(),
-            bearer: Secret::new(INTERNAL),
-            sends_tenant,
-            presence: presence.clone(),
-        };
-        let mut routes = Routes::new();
-        if let Some(address) = self.sandbox {
-            routes = routes.with_sandbox(upstream("sandbox", address, true));
-        }
-        for (tenant, address) in self.native {
-            routes = routes.with_native(Tenant::parse(tenant).unwrap(), upstream("native", address, false));
-        }
+        let routes = routes(self.sandbox, &self.native, &self.terms, &presence);
         let tombstones = home.path().join("tombstones.jsonl");
         let tombstones = File::options().read(true).append(true).create(true).open(tombstones).unwrap();
+        let (reload, reloads) = mpsc::channel(1);
         let parts = Parts {
             credentials: Arc::new(credentials),
             routes,
             session_key: SessionKey::new(self.key),
             tombstones: Some(tombstones),
+            reloads,
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -141,11 +142,49 @@ impl Setting {
             let ended = edge::serve(vec![door], config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
-        Edge { address, presence, stop: Some(stop), drained, home, _tasks: tasks }
+        Edge { address, presence, stop: Some(stop), drained, home, reload, _tasks: tasks }
     }
 }
 
+fn routes(
+    sandbox: Option<SocketAddr>,
+    native: &HashMap<&'static str, SocketAddr>,
+    terms: &Terms,
+    presence: &Presence,
+) -> Routes {
+    let upstream = |name: &str, address: SocketAddr, sends_tenant| Upstream {
+        name: name.to_owned(),
+        sends_tenant,
+        terms: terms.clone(),
+        presence: presence.clone(),
+        ..Upstream::native(Loopback::new(address).unwrap(), Secret::new(INTERNAL))
+    };
+    let mut routes = Routes::new();
+    if let Some(address) = sandbox {
+        routes = routes.with_sandbox(upstream("sandbox", address, true));
+    }
+    for (tenant, address) in native {
+        routes = routes.with_native(Tenant::parse(tenant).unwrap(), upstream("native", *address, false));
+    }
+    routes
+}
+
 impl Edge {
+    /// Has the running edge take up another setting; its doors and its store stay.
+    pub(crate) async fn take_up(&self, setting: Setting) {
+        let (done, told) = oneshot::channel();
+        let reload = Reload {
+            routes: routes(setting.sandbox, &setting.native, &setting.terms, &self.presence),
+            config: setting.config,
+            session_key: SessionKey::new(setting.key),
+            #[cfg(feature = "tls")]
+            identity: setting.tls,
+            done,
+        };
+        self.reload.send(reload).await.unwrap_or_else(|_| panic!("the edge has ended"));
+        within(told).await.unwrap().unwrap();
+    }
+
     /// Sends the stop signal.
     pub(crate) fn tell_to_stop(&mut self) {
         let _ = self.stop.take().map(|stop| stop.send(()));
