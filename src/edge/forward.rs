@@ -9,6 +9,7 @@ mod ahead;
 mod answer;
 mod carried;
 mod discovery;
+mod eras;
 mod headers;
 mod leave;
 mod opening;
@@ -121,6 +122,7 @@ impl Shared {
         if !upstream.presence.is_up() {
             return Err(Cause::NotSent);
         }
+        eras::way(&call, &upstream)?;
         let manner = Manner::of(&call, session.as_ref());
         let expects = expected(&call);
         let bounds = &upstream.terms.bounds;

@@ -66,6 +66,8 @@ pub(crate) enum Cause {
     MethodRemoved { method: &'static str },
     BadLegacyVersion,
     RetiredVersion { requested: &'static str },
+    SessionsOnly,
+    StatelessOnly { requested: String },
     // Where it belongs.
     NoSession,
     UnknownSession,
@@ -161,6 +163,8 @@ impl Cause {
             | Self::MissingMeta(_)
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }
+            | Self::SessionsOnly
+            | Self::StatelessOnly { .. }
             | Self::NoSession => StatusCode::BAD_REQUEST,
             Self::WrongHost { origin: false } => StatusCode::MISDIRECTED_REQUEST,
             Self::WrongHost { origin: true } | Self::BadOrigin | Self::WrongBackend | Self::ForeignSession => {
@@ -192,6 +196,8 @@ impl Cause {
             Self::BadShape(_)
             | Self::Repeated { .. }
             | Self::BadLegacyVersion
+            // Clients that know both eras take this one for a server of the older era, and any of the newer for its own.
+            | Self::SessionsOnly
             | Self::NoSession
             | Self::ForeignSession => -32600,
             // What the sessionful revisions show for an `initialize` with a version that is not served.
@@ -200,7 +206,7 @@ impl Cause {
             // Clients know this one as "open a new session".
             Self::UnknownSession => -32001,
             Self::HeaderMismatch { .. } => -32020,
-            Self::UnsupportedVersion { .. } => -32022,
+            Self::UnsupportedVersion { .. } | Self::StatelessOnly { .. } => -32022,
             Self::HeadTooLarge
             | Self::BadHost
             | Self::WrongHost { .. }
@@ -277,6 +283,8 @@ impl Cause {
             | Self::MethodRemoved { .. }
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }
+            | Self::SessionsOnly
+            | Self::StatelessOnly { .. }
             | Self::NoSession
             | Self::UnknownSession
             | Self::ForeignSession => Fault::Client,

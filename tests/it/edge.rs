@@ -6,6 +6,7 @@ pub(crate) mod certificate;
 mod clocks;
 #[cfg(feature = "tls")]
 mod encrypted;
+mod eras;
 mod exchange;
 mod frames;
 mod half_sent;

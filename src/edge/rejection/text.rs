@@ -105,6 +105,15 @@ pub(super) fn of(cause: &Cause) -> String {
             names(sessionful()),
             names(stateless())
         ),
+        Cause::SessionsOnly => format!(
+            "This worker knows sessions only and serves no request without one. Nothing was sent to it. Next: open a \
+             session with `initialize` ({}).",
+            names(sessionful())
+        ),
+        Cause::StatelessOnly { .. } => format!(
+            "This worker knows no sessions and no `initialize`. Nothing was sent to it. Next: use a client that speaks {}.",
+            names(stateless())
+        ),
         Cause::NoSession => "This request needs an Mcp-Session-Id. Nothing was done. Next: initialize first.".into(),
         Cause::UnknownSession => "This session has ended or is not known. Nothing was done; files and jobs are \
              untouched. Next: initialize again without a session id."
@@ -156,6 +165,9 @@ pub(super) fn data(cause: &Cause) -> Option<Value> {
     }
     if let Cause::RetiredVersion { requested } = cause {
         return Some(json!({ "supported": sessionful().collect::<Vec<_>>(), "requested": requested }));
+    }
+    if let Cause::StatelessOnly { requested } = cause {
+        return Some(json!({ "supported": stateless().collect::<Vec<_>>(), "requested": requested }));
     }
     if let Cause::BodyTooLarge { most } = cause {
         return Some(json!({ "limit": most }));

@@ -13,8 +13,9 @@ use kit::{Secret, Tenant};
 use playground::edge::{self, Config, Door, Drained, Parts, Reload, SessionKey};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials, Loose, Opener};
+use playground::worker::eras::Found;
 use playground::worker::terms::Bounds;
-use playground::worker::{Loopback, Presence, Routes, Terms, Upstream};
+use playground::worker::{Eras, Loopback, Presence, Routes, Terms, Upstream};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,6 +38,8 @@ pub(crate) struct Setting {
     pub(crate) config: Config,
     /// Of each worker.
     pub(crate) terms: Terms,
+    /// What is known of each worker.
+    pub(crate) eras: Eras,
     key: [u8; 32],
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
@@ -51,6 +54,7 @@ impl Setting {
         Self {
             config: Config::default(),
             terms: Terms::default(),
+            eras: Eras::default(),
             key: [7; 32],
             native: HashMap::new(),
             sandbox: Some(worker.address),
@@ -66,6 +70,7 @@ impl Setting {
         Self {
             config: Config::default(),
             terms: Terms::default(),
+            eras: Eras::default(),
             key: [7; 32],
             native,
             sandbox: None,
@@ -83,6 +88,12 @@ impl Setting {
     /// The same clocks and sizes for each worker.
     pub(crate) fn bounds(mut self, change: impl FnOnce(&mut Bounds)) -> Self {
         change(&mut self.terms.bounds);
+        self
+    }
+
+    /// What a probe has found out about each worker.
+    pub(crate) fn found(self, found: Found) -> Self {
+        self.eras.learn(found);
         self
     }
 
@@ -112,7 +123,7 @@ impl Setting {
         let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(move |_| catalogue) };
         let credentials = Credentials::load(Opener::Path(store), rule, Loose::Warn, tasks.clone()).await.unwrap();
         let presence = Presence::up();
-        let routes = routes(self.sandbox, &self.native, &self.terms, &presence);
+        let routes = routes(self.sandbox, &self.native, (&self.terms, &self.eras), &presence);
         let tombstones = home.path().join("tombstones.jsonl");
         let tombstones = File::options().read(true).append(true).create(true).open(tombstones).unwrap();
         let (reload, reloads) = mpsc::channel(1);
@@ -149,7 +160,7 @@ impl Setting {
 fn routes(
     sandbox: Option<SocketAddr>,
     native: &HashMap<&'static str, SocketAddr>,
-    terms: &Terms,
+    (terms, eras): (&Terms, &Eras),
     presence: &Presence,
 ) -> Routes {
     let upstream = |name: &str, address: SocketAddr, sends_tenant| Upstream {
@@ -157,6 +168,7 @@ fn routes(
         sends_tenant,
         terms: terms.clone(),
         presence: presence.clone(),
+        eras: eras.clone(),
         ..Upstream::native(Loopback::new(address).unwrap(), Secret::new(INTERNAL))
     };
     let mut routes = Routes::new();
@@ -174,7 +186,7 @@ impl Edge {
     pub(crate) async fn take_up(&self, setting: Setting) {
         let (done, told) = oneshot::channel();
         let reload = Reload {
-            routes: routes(setting.sandbox, &setting.native, &setting.terms, &self.presence),
+            routes: routes(setting.sandbox, &setting.native, (&setting.terms, &setting.eras), &self.presence),
             config: setting.config,
             session_key: SessionKey::new(setting.key),
             #[cfg(feature = "tls")]

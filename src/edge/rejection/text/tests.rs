@@ -43,6 +43,8 @@ fn causes() -> Vec<Cause> {
         Cause::MethodRemoved { method: "initialize" },
         Cause::BadLegacyVersion,
         Cause::RetiredVersion { requested: "2024-11-05" },
+        Cause::SessionsOnly,
+        Cause::StatelessOnly { requested: "2025-11-25".to_owned() },
         Cause::NoSession,
         Cause::UnknownSession,
         Cause::ForeignSession,
