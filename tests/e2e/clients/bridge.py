@@ -87,4 +87,5 @@ def say(message):
     print(json.dumps(message), flush=True)
 
 
-asyncio.run(serve(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(serve(*sys.argv[1:]))
