@@ -10,6 +10,7 @@ mod answer;
 mod carried;
 mod discovery;
 mod eras;
+mod forgotten;
 mod headers;
 mod leave;
 mod opening;
@@ -23,7 +24,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use http::Response;
+use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use kit::tasks::Tasks;
 use tokio::sync::watch;
@@ -143,7 +144,8 @@ impl Shared {
             },
         };
         let (response, wire) = answered?.into_parts();
-        let shape = answer::judge(&response, expects, absent(session.as_ref()))?;
+        let absent = absent(session.as_ref());
+        let shape = answer::judge(&response, expects, absent)?;
         let (parts, body) = response.into_parts();
         let terms = Terms {
             events: shape == Shape::Events,
@@ -154,6 +156,9 @@ impl Shared {
         let mut relay = Relay::new(body, wire, terms, leave, manner.farewell);
         if manner.endless {
             relay.ends_when(self.ends(&principal));
+        }
+        if parts.status == StatusCode::BAD_REQUEST && shape == Shape::Json && absent == Absent::Session {
+            forgotten::read(&mut relay, self.limits.most_buffered_bytes).await?;
         }
         let opened = if manner.opening {
             let session = answer::session(&parts.headers)?;

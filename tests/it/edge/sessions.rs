@@ -143,6 +143,35 @@ async fn a_worker_that_forgot_the_session_ends_the_public_one() {
 }
 
 #[tokio::test]
+async fn a_worker_that_says_so_with_400_ends_the_public_session_as_well_and_any_other_400_is_passed_on() {
+    let worker = Worker::scripted(|arrival, mut talk| async move {
+        let message = match arrival.rpc_method().as_str() {
+            "initialize" => {
+                talk.json("Mcp-Session-Id: UPSTREAM-SECRET\r\n", &arrival.result()).await;
+                return Next::Keep(talk);
+            }
+            "ping" => "Bad Request: Server not initialized",
+            _ => "Bad Request: No valid session ID provided",
+        };
+        let body = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32000,"message":"{message}"}},"id":null}}"#);
+        let head = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ";
+        talk.send(format!("{head}{}\r\n\r\n{body}", body.len())).await;
+        Next::Keep(talk)
+    })
+    .await;
+    let edge = Setting::native(&[("alice", &worker)]).start().await;
+    let session = edge.session().await;
+    let within = [("Authorization", "Bearer tok-alice"), ("Mcp-Session-Id", session.as_str())];
+    let other = edge.ask(&within, r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).await;
+    assert_eq!((other.status, other.code()), (400, -32000), "{}", other.text());
+    assert!(other.text().ends_with(r#""Bad Request: Server not initialized"},"id":null}"#), "{}", other.text());
+    let first = list(&edge, "tok-alice", &session).await;
+    assert_eq!((first.status, first.code(), first.json()["id"].clone()), (404, -32001, 7.into()));
+    assert_eq!(list(&edge, "tok-alice", &session).await.status, 404);
+    assert_eq!(worker.count(), 3, "the last call did not reach the worker");
+}
+
+#[tokio::test]
 async fn a_stream_of_the_session_is_served_where_the_worker_has_one() {
     let sessionless = Worker::plain().await;
     let edge = Setting::sandbox(&sessionless).start().await;
