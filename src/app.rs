@@ -3,6 +3,7 @@
 //! [`build`] binds the listeners, takes the state, starts the children and waits until they are ready; [`App::run`]
 //! serves until a signal. The children's own lives are [`edge_main`] and [`worker_main`].
 
+mod changeable;
 mod edge_half;
 mod edge_user;
 pub mod operate;
@@ -22,19 +23,19 @@ use kit::tasks::Tasks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
-use crate::admin::operator;
+use crate::admin::operator::{self, Asked};
 use crate::config::{Config, Upstreams};
-use crate::edge;
 use crate::identity::store::Loose;
-use crate::signal::StopSignals;
+use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
-use crate::worker::Terms;
 use crate::worker::child::{Program, User};
-use crate::worker::manifest::{self, ManifestError};
-use words::{BeginEdge, BeginWorker, Native, Upstream};
+use crate::worker::manifest::ManifestError;
+use changeable::Changeable;
+use words::{BeginEdge, BeginWorker, Upstream};
 
 pub use crate::supervise::Outcome;
+pub use changeable::Again;
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub use secrets::{SecretError, bearer};
@@ -85,26 +86,28 @@ pub enum BuildError {
     Ended(Outcome),
 }
 
-/// Binds, opens and starts all that a configuration names.
+/// Binds, opens and starts all that a configuration names. `again` yields it once more for a reload.
 ///
 /// # Errors
 /// When a part of it cannot be had; then nothing is left running.
-pub async fn build(config: Config) -> Result<App, BuildError> {
+pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let began = kit::clock::now();
     // From here a signal ends the start in order.
     let mut signals = StopSignals::listen().map_err(io("listen for signals"))?;
+    let hangups = Hangups::listen().map_err(io("listen for signals"))?;
     let program = Program::open().map_err(io("open the running program"))?;
     let lock = config.state.as_ref().map(|state| taken(|| state.lock())).transpose()?;
     let listener = bind(config.bind)?;
     let address = listener.local_addr().map_err(io("ask for the bound address"))?;
-    let native = config.upstreams.manifest().map(|path| manifest::load(path)).transpose()?.map(natives);
-    let native = native.unwrap_or_default();
+    let changeable::Read { stamps, read } = changeable::read(&config);
+    let Changeable { native, elsewhere, tls, limits } = read?;
     let count = native.len();
     let tasks = Tasks::new();
-    let asked = operators(&config, &tasks)?;
+    let (ask, asked) = mpsc::channel(1);
+    tasks.start(heed(hangups, ask.clone()));
+    operators(&config, &tasks, ask)?;
     let user = edge_user(&config)?;
-    let (sandbox, worker) = worker(&config, lock.as_ref())?;
-    let limits = limits(&config);
+    let (sandbox, worker) = worker(&config, elsewhere, lock.as_ref())?;
     let (session_key, tombstones) = secrets::session(config.state.as_ref(), &limits.sessions)?;
     let begin = BeginEdge {
         verbosity: config.verbosity.word(),
@@ -115,7 +118,7 @@ pub async fn build(config: Config) -> Result<App, BuildError> {
         backend: config.backend.clone(),
         sandbox,
         native,
-        tls: config.tls.as_ref().map(tls_files::read).transpose()?,
+        tls,
     };
     warn(&config);
     let scheme = if begin.tls.is_some() { "https" } else { "http" };
@@ -127,6 +130,8 @@ pub async fn build(config: Config) -> Result<App, BuildError> {
         credentials: absolute(&config.credentials)?,
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
         drain: config.limits.drain,
+        reread: changeable::reread(config, again),
+        stamps,
     };
     let started = Supervisor::start(plan, asked, &mut signals).await;
     let (supervisor, readiness) = started.map_err(BuildError::Ended)?;
@@ -174,13 +179,25 @@ impl App {
 }
 
 /// The operator's questions, from a socket where there is a state to keep it in.
-fn operators(config: &Config, tasks: &Tasks) -> Result<mpsc::Receiver<operator::Asked>, BuildError> {
-    let (ask, asked) = mpsc::channel(1);
+fn operators(config: &Config, tasks: &Tasks, ask: mpsc::Sender<Asked>) -> Result<(), BuildError> {
     if let Some(state) = &config.state {
         let listener = operator::bind(&state.operator_socket()).map_err(io("make the operator socket"))?;
         tasks.start(operator::serve(listener, ask));
     }
-    Ok(asked)
+    Ok(())
+}
+
+/// A hangup asks for a reload, unless it is that of the terminal.
+async fn heed(mut hangups: Hangups, ask: mpsc::Sender<Asked>) {
+    loop {
+        let asked = match hangups.next().await {
+            Hangup::Asked => Asked::Reload(None),
+            Hangup::TerminalGone => Asked::TerminalGone,
+        };
+        if ask.send(asked).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone.
@@ -203,14 +220,6 @@ fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
     Ok(listener)
 }
 
-fn natives(manifest: manifest::Manifest) -> Vec<Native> {
-    let row = |entry: manifest::Entry| Native {
-        tenant: entry.tenant,
-        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true, terms: entry.terms },
-    };
-    manifest.workers.into_iter().map(row).collect()
-}
-
 fn edge_user(config: &Config) -> Result<Option<User>, BuildError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -220,13 +229,14 @@ fn edge_user(config: &Config) -> Result<Option<User>, BuildError> {
 }
 
 /// The sandbox worker: how the edge reaches it, and how it is started where it is a child of ours.
-fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Option<WorkerPlan>), BuildError> {
+fn worker(
+    config: &Config,
+    elsewhere: Option<Upstream>,
+    lock: Option<&Lock>,
+) -> Result<(Option<Upstream>, Option<WorkerPlan>), BuildError> {
     match (&config.upstreams, &config.state) {
         (Upstreams::Native { .. }, _) | (Upstreams::Sandbox { .. }, None) => Ok((None, None)),
-        (Upstreams::Elsewhere { address, token_file, .. }, _) => {
-            let bearer = bearer(token_file)?;
-            Ok((Some(Upstream { address: *address, bearer, up: true, terms: Terms::default() }), None))
-        }
+        (Upstreams::Elsewhere { .. }, _) => Ok((elsewhere, None)),
         (Upstreams::Sandbox { .. }, Some(state)) => {
             let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?;
             let address = listener.local_addr().map_err(io("ask for the worker's address"))?;
@@ -235,7 +245,10 @@ fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Opt
                 BeginWorker { verbosity: config.verbosity.word(), state: state.sandbox(), secret: secret.clone() };
             let lock = lock.map(Lock::share).transpose().map_err(io("share the state's lock"))?;
             let plan = WorkerPlan { role: WORKER, listener, begin, lock };
-            Ok((Some(Upstream { address, bearer: secret, up: false, terms: Terms::default() }), Some(plan)))
+            Ok((
+                Some(Upstream { address, bearer: secret, up: false, terms: crate::worker::Terms::default() }),
+                Some(plan),
+            ))
         }
     }
 }
@@ -244,21 +257,6 @@ fn worker(config: &Config, lock: Option<&Lock>) -> Result<(Option<Upstream>, Opt
 fn loose(config: &Config) -> Loose {
     let own = config.state.as_ref().is_some_and(|state| state.credentials() == config.credentials);
     if own { Loose::Refuse } else { Loose::Warn }
-}
-
-fn limits(config: &Config) -> edge::Config {
-    let mut limits = edge::Config::default();
-    limits.connections.proxies.clone_from(&config.proxies);
-    limits.requests.hosts.clone_from(&config.hosts);
-    limits.requests.origins.clone_from(&config.origins);
-    limits.requests.most_body_bytes = config.limits.body;
-    limits.rates.tenant_per_second = config.limits.tenant_rate;
-    limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
-    limits.sessions.most = config.limits.sessions;
-    limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
-    limits.sessions.idle = config.limits.session_idle;
-    limits.stop.drain = config.limits.drain;
-    limits
 }
 
 fn warn(config: &Config) {
@@ -295,9 +293,13 @@ fn child_runtime(life: impl Future<Output = ExitCode>) -> ExitCode {
         // Only the control socket ends a child: a signal to the whole group must not overtake the drain.
         let Ok(mut signals) = StopSignals::listen() else { return ExitCode::FAILURE };
         let life = std::pin::pin!(life);
+        let Ok(mut hangups) = Hangups::listen() else { return ExitCode::FAILURE };
         let deaf = async {
             loop {
-                signals.next().await;
+                tokio::select! {
+                    () = signals.next() => {}
+                    _ = hangups.next() => {}
+                }
             }
         };
         tokio::select! {

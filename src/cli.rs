@@ -26,6 +26,8 @@ mod mcp;
 mod place;
 #[cfg(feature = "mcp-http")]
 mod quickstart;
+#[cfg(feature = "mcp-http")]
+mod reload;
 mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
@@ -76,6 +78,8 @@ enum Verb {
     #[cfg(feature = "mcp-http")]
     #[command(alias = "mcp-http")]
     Serve(Box<serve::Serve>),
+    #[cfg(feature = "mcp-http")]
+    Reload(reload::Reload),
     /// Serve one sandbox to a local MCP client over stdin and stdout, with no network.
     Mcp(Box<mcp::Mcp>),
     /// Make, list and remove tenants.
@@ -130,6 +134,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Quickstart(quickstart) => quickstart.run(verbosity),
         #[cfg(feature = "mcp-http")]
         Verb::Serve(serve) => serve.run(verbosity),
+        #[cfg(feature = "mcp-http")]
+        Verb::Reload(reload) => reload.run(),
         Verb::Mcp(mcp) => mcp.run(),
         #[cfg(feature = "mcp-http")]
         Verb::User(user) => user.run(),
@@ -161,6 +167,7 @@ impl Verb {
             Self::Doctor(doctor) => doctor.is_for_programs(),
             Self::Quickstart(_)
             | Self::Serve(_)
+            | Self::Reload(_)
             | Self::Mcp(_)
             | Self::Token(_)
             | Self::Exec(_)

@@ -85,6 +85,16 @@ impl Default for Limits {
 }
 
 impl Upstreams {
+    /// Whether the sandbox worker of both is the same one, whatever their lists of native workers say.
+    #[must_use]
+    pub fn is_kind_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sandbox { .. }, Self::Sandbox { .. }) | (Self::Native { .. }, Self::Native { .. }) => true,
+            (Self::Elsewhere { address, .. }, Self::Elsewhere { address: other, .. }) => address == other,
+            (Self::Sandbox { .. } | Self::Elsewhere { .. } | Self::Native { .. }, _) => false,
+        }
+    }
+
     /// Where native workers are listed.
     #[must_use]
     pub fn manifest(&self) -> Option<&PathBuf> {

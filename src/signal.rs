@@ -1,4 +1,4 @@
-//! The signals that ask this process to stop.
+//! The signals that ask this process to stop, or to read again what it was started with.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -52,6 +52,43 @@ impl StopSignals {
     pub fn first(&self) -> Option<i32> {
         self.number
     }
+}
+
+/// SIGHUP, as it comes.
+#[derive(Debug)]
+pub struct Hangups {
+    signal: Signal,
+    had_terminal: bool,
+}
+
+/// What a SIGHUP means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// Somebody sent it.
+    Asked,
+    /// The terminal that this process was started in is gone.
+    TerminalGone,
+}
+
+impl Hangups {
+    /// Takes the signal from the system's default, which would end the process at once.
+    ///
+    /// # Errors
+    /// When a handler cannot be installed.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { signal: signal(SignalKind::hangup())?, had_terminal: has_terminal() })
+    }
+
+    /// Waits for the next one. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Hangup {
+        self.signal.recv().await;
+        if self.had_terminal && !has_terminal() { Hangup::TerminalGone } else { Hangup::Asked }
+    }
+}
+
+/// The kernel takes the terminal from every process of its session before it tells them.
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// Shorter than a person needs to ask twice.

@@ -13,6 +13,8 @@
 
 mod kept;
 mod plan;
+mod reload;
+mod stamps;
 mod starting;
 
 use std::collections::HashMap;
@@ -22,15 +24,18 @@ use kit::tasks::Tasks;
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::admin::operator::Asked;
+use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk;
 use crate::admin::words::Refusal;
 use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
 use crate::signal::StopSignals;
 use crate::worker::restart::{Ending, Next, Policy};
 use kept::{Event, Kept, Up};
+use reload::Reloads;
 
 pub use plan::{EdgePlan, Plan, WorkerPlan};
+pub use reload::{Fresh, Reading, Reread};
+pub use stamps::Stamps;
 
 /// How a service ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +72,7 @@ pub struct Supervisor {
     talking: HashMap<u64, OwnedSemaphorePermit>,
     operators: u64,
     sandboxes: Option<usize>,
+    reloads: Reloads,
     phase: Phase,
     verdict: Option<Outcome>,
     /// A fault that a child told before it ended, for the message.
@@ -119,6 +125,7 @@ impl Supervisor {
         let (tell, events) = mpsc::channel(MOST_EVENTS);
         Self {
             supervises_worker: plan.worker.is_some(),
+            reloads: Reloads::new(plan.stamps.clone()),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
             worker: Kept::new("worker", Policy::WORKER),
@@ -185,6 +192,7 @@ impl Supervisor {
     /// Drains the edge, then ends the worker. Another signal ends both at once.
     async fn stop(mut self, outcome: Outcome, signals: &mut StopSignals) -> Outcome {
         self.phase = Phase::Stopping;
+        self.reload_no_more();
         let most = self.plan.drain.as_secs();
         tracing::info!("stopping: calls under way may take up to {most} s; a second signal ends them at once");
         self.edge.say(Down::Edge(ToEdge::Stop), Vec::new());
@@ -236,7 +244,8 @@ impl Supervisor {
 
     /// The next thing that happens. Dropping the future loses nothing.
     async fn next(&mut self) -> Happening {
-        let due = [self.edge.due(), self.worker.due(), self.worker_missed].into_iter().flatten().min();
+        let due =
+            [self.edge.due(), self.worker.due(), self.worker_missed, self.reloads.due()].into_iter().flatten().min();
         let wait = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -253,7 +262,9 @@ impl Supervisor {
     /// Does what follows. It never waits, so nothing that happens is lost.
     fn handle(&mut self, happening: Happening) {
         match happening {
-            Happening::Asked(asked) => self.ask(asked),
+            Happening::Asked(Asked::Sandboxes(asker)) => self.ask(asker),
+            Happening::Asked(Asked::Reload(asker)) => self.reload(asker),
+            Happening::Asked(Asked::TerminalGone) => self.verdict = Some(Outcome::Stopped),
             Happening::Due => self.due(kit::clock::now()),
             Happening::Event(Event::Said { generation, up: Up::Edge(word) }) => {
                 if self.edge.is_current(generation) {
@@ -266,6 +277,8 @@ impl Supervisor {
                 }
             }
             Happening::Event(Event::Ended { name, generation, status }) => self.ended(name, generation, status),
+            Happening::Event(Event::Reread(reading)) => self.reread(*reading),
+            Happening::Event(Event::Looked { changed }) => self.looked(changed),
         }
     }
 
@@ -275,6 +288,7 @@ impl Supervisor {
             FromEdge::Sees { worker } => self.edge_sees_worker = worker,
             FromEdge::Fault(fault) => self.told = Some(fault),
             FromEdge::Open { id } => self.open_store(id),
+            FromEdge::Reloaded { fault } => self.taken_up(fault),
         }
     }
 
@@ -296,7 +310,7 @@ impl Supervisor {
         }
     }
 
-    fn ask(&mut self, asked: Asked) {
+    fn ask(&mut self, asked: Asker) {
         if !self.worker.is_ready() {
             self.tasks.start(async move {
                 let message = "there is no sandbox worker now; nothing was done";
@@ -343,6 +357,9 @@ impl Supervisor {
         }
         let was_hopeless = kept.is_hopeless();
         kept.gone();
+        if is_edge {
+            self.reload_broke_off();
+        }
         let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
         let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
         if !is_edge {
@@ -401,6 +418,7 @@ impl Supervisor {
         if self.phase == Phase::Stopping {
             return;
         }
+        self.look_if_due(now);
         if self.worker.is_due(now)
             && let Err(fault) = self.start_worker()
         {

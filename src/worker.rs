@@ -68,15 +68,15 @@ impl Routes {
 
     /// Lets every principal of the sandbox catalogue reach `worker`.
     #[must_use]
-    pub fn with_sandbox(mut self, worker: Upstream) -> Self {
-        self.sandbox = Some(Arc::new(worker));
+    pub fn with_sandbox(mut self, worker: impl Into<Arc<Upstream>>) -> Self {
+        self.sandbox = Some(worker.into());
         self
     }
 
     /// Lets `tenant` reach `worker` when its credential says native.
     #[must_use]
-    pub fn with_native(mut self, tenant: Tenant, worker: Upstream) -> Self {
-        self.native.insert(tenant, Arc::new(worker));
+    pub fn with_native(mut self, tenant: Tenant, worker: impl Into<Arc<Upstream>>) -> Self {
+        self.native.insert(tenant, worker.into());
         self
     }
 

@@ -1,8 +1,9 @@
 //! The operator socket: a unix socket in the state directory through which the command line asks the running service.
 //!
 //! The directory is private and the socket is 0600, so who can connect may ask. A connection is handed to the sandbox
-//! worker as it is, so what is long does not hold up what is short, and nothing is parsed on the way. What needs only
-//! the credential store is not asked here: the command line changes that file itself.
+//! worker as it is, so what is long does not hold up what is short; only whether a question is for the supervisor is
+//! looked at, without taking it off the socket. What needs only the credential store is not asked here: the command
+//! line changes that file itself.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -10,12 +11,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::UnixListener;
+use kit::tasks::Tasks;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::Interest;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::words::Request;
+use crate::worker::handoff;
+
+/// What is asked of a running service.
+#[derive(Debug)]
+pub enum Asked {
+    /// Something that the sandbox worker answers.
+    Sandboxes(Asker),
+    /// To read again what it was started with, and who waits for an answer.
+    Reload(Option<Asker>),
+    /// The terminal that it was started in is gone, and whoever sat there with it.
+    TerminalGone,
+}
 
 /// Somebody who wants to ask.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Asker {
     pub connection: OwnedFd,
     /// Held until the conversation is over.
     pub place: OwnedSemaphorePermit,
@@ -40,14 +58,18 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
 /// Takes connections until the receiving side is gone.
 pub async fn serve(listener: UnixListener, ask: mpsc::Sender<Asked>) {
     let places = Arc::new(Semaphore::new(MOST_CONVERSATIONS));
+    let looking = Tasks::new();
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let accepted = listener.accept().await.and_then(|(stream, _)| stream.into_std());
-        match accepted {
-            Ok(stream) => {
-                if ask.send(Asked { connection: stream.into(), place }).await.is_err() {
-                    return;
-                }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let ask = ask.clone();
+                looking.start(async move {
+                    // Nobody takes questions once the service has ended.
+                    if let Some(asked) = asked(stream, place).await {
+                        let _ = ask.send(asked).await;
+                    }
+                });
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the operator socket cannot accept");
@@ -55,6 +77,20 @@ pub async fn serve(listener: UnixListener, ask: mpsc::Sender<Asked>) {
             }
         }
     }
+}
+
+/// Who is to answer what stands in a connection; `None` when nothing is asked in time.
+async fn asked(stream: UnixStream, place: OwnedSemaphorePermit) -> Option<Asked> {
+    let mut first = [0; MOST_RELOAD_BYTES];
+    // A question is written at once, so one look sees all of a short one.
+    let look = stream.async_io(Interest::READABLE, || {
+        let (seen, _) = recv(&stream, &mut first[..], RecvFlags::PEEK)?;
+        Ok(seen)
+    });
+    let seen = tokio::time::timeout(QUESTION_WAIT, look).await.ok()?.ok()?;
+    let is_reload = first.get(..seen).is_some_and(|line| handoff::is_message(line, &Request::Reload));
+    let asker = Asker { connection: stream.into_std().ok()?.into(), place };
+    Some(if is_reload { Asked::Reload(Some(asker)) } else { Asked::Sandboxes(asker) })
 }
 
 /// Connects to the service that runs on a state.
@@ -75,6 +111,12 @@ fn short<T>(path: &Path, reach: impl Fn(&Path) -> io::Result<T>) -> io::Result<T
     reach(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))
 }
 
+/// Longer than the question for a reload.
+const MOST_RELOAD_BYTES: usize = 64;
+
+/// A question is one line that its asker has ready.
+const QUESTION_WAIT: Duration = Duration::from_secs(10);
+
 /// A socket's name has 108 bytes on Linux and 104 elsewhere, with one for its end.
 const MOST_NAME_BYTES: usize = 100;
 
@@ -92,7 +134,7 @@ mod tests {
     use kit::tasks::Tasks;
     use tokio::sync::mpsc;
 
-    use super::{bind, serve};
+    use super::{Asked, Asker, bind, serve};
     use crate::admin::talk::{Answering, AskError, Asking};
     use crate::admin::words::{Answer, Request};
 
@@ -117,12 +159,33 @@ mod tests {
                     assert!(matches!(gone, AskError::Unknown), "{gone:?}");
                 },
                 async {
-                    let connection = asked.recv().await.expect("asked").connection;
+                    let Some(Asked::Sandboxes(Asker { connection, .. })) = asked.recv().await else { panic!("asked") };
                     let (mut answering, question) = Answering::begin(connection).await.expect("a question");
                     assert_eq!(question, request);
                     answering.say(&Answer::Destroyed, &[]).await.expect("waited for");
                 }
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_for_a_reload_is_told_from_others_and_can_still_be_read() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("operator.sock");
+        let (questions, mut asked) = mpsc::channel(1);
+        let tasks = Tasks::new();
+        tasks.start(serve(bind(&path).expect("bound"), questions));
+        for request in [Request::Reload, Request::List] {
+            let _asking = Asking::begin(&path, &request).await.expect("connected");
+            let connection = match asked.recv().await.expect("asked") {
+                Asked::Reload(Some(asker)) if request == Request::Reload => asker.connection,
+                Asked::Sandboxes(asker) if request == Request::List => asker.connection,
+                other @ (Asked::Sandboxes(_) | Asked::Reload(_) | Asked::TerminalGone) => {
+                    panic!("{request:?}: {other:?}")
+                }
+            };
+            let (_, question) = Answering::begin(connection).await.expect("a question");
+            assert_eq!(question, request);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an operator and the sandbox worker say to each other.
+//! What an operator and a running service say to each other: its sandbox worker, and for a reload its supervisor.
 //!
 //! The operator speaks first, with one [`Request`]. Most are answered by one [`Answer`]; [`Request::Run`] by
 //! [`Answer::Running`] with the ends of the command's streams, and at its end by [`Answer::Ended`].
@@ -62,6 +62,8 @@ pub enum Request {
     Speak {
         tenant: Tenant,
     },
+    /// Read again what the service was started with. The supervisor answers this itself.
+    Reload,
     /// Start a command and hand its streams over.
     Run(Box<Run>),
 }
@@ -126,6 +128,11 @@ pub enum Answer {
         held: Vec<String>,
     },
     Examined(Vec<Check>),
+    /// What is served otherwise from now on, and what would be after a restart.
+    Reloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
+    },
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
     /// it is fed.
     Running,
@@ -243,6 +250,8 @@ pub enum Refusal {
     NotEnforceable,
     NoIsolation,
     Disabled,
+    /// What the service was started with cannot be taken up as it stands now; it goes on with what it had.
+    Configuration,
     /// There is no worker now, and nothing was done.
     NoWorker,
     Failed,

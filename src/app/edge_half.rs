@@ -2,29 +2,32 @@
 //!
 //! It opens no path. The credential store comes as a descriptor from the supervisor each time it has changed.
 
-use std::collections::HashMap;
+mod openings;
+mod takeover;
+mod upstreams;
+
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use kit::Secret;
 use kit::tasks::Tasks;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{self, BeginEdge, FromEdge, Pem, ToEdge};
+use super::words::{BeginEdge, FromEdge, Pem, ToEdge};
 use crate::edge::{self, Door, SessionKey};
-use crate::identity::Catalogue;
-use crate::identity::store::{ClearRule, Credentials, Opener};
+use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
+use crate::worker::Presence;
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
-use crate::worker::{Loopback, Presence, Routes, Upstream};
+use openings::Openings;
+use upstreams::Upstreams;
 
 /// The edge child's whole life.
 #[must_use]
@@ -81,7 +84,9 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Option<OwnedF
     let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
     match received.message {
         ToEdge::Begin(begin) => Some((begin, received.descriptors.into_iter().next())),
-        ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Stop => None,
+        ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Reload(_) | ToEdge::Stop => {
+            None
+        }
     }
 }
 
@@ -97,21 +102,25 @@ async fn serve(
 ) -> Result<(), Fault> {
     let presence = Presence::up();
     presence.set(begin.sandbox.as_ref().is_none_or(|sandbox| sandbox.up));
-    let openings = Openings { waiting: Arc::default(), say: say.clone() };
+    let openings = Openings::new(say.clone());
     let (stop, stopped) = oneshot::channel();
     let (gone, supervisor_gone) = oneshot::channel();
-    tasks.start(listen(receiver, presence.clone(), openings.clone(), say.clone(), stop, gone));
-    let rule = rule(&begin);
+    // The supervisor sends one and waits for what becomes of it.
+    let (send_on, sent_on) = mpsc::channel(1);
+    let heard = Heard { presence: presence.clone(), openings: openings.clone(), reloads: send_on, say: say.clone() };
+    tasks.start(listen(receiver, heard, stop, gone));
+    let mut upstreams = Upstreams::new(&begin, presence);
+    let rule = upstreams.rule(&begin);
     let opener = openings.opener(begin.store.clone().into());
     let credentials = Credentials::load(opener, rule, begin.loose, tasks.clone()).await?;
     for warning in credentials.warnings() {
         tracing::warn!(store = begin.store, %warning, "the credential store should be put right");
     }
-    let routes = routes(&begin, presence)?;
+    let routes = upstreams.routes(&begin)?;
     let watching = credentials.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
-    // Nobody reloads yet: the sending side is kept so that waiting on it never ends.
-    let (_reload, reloads) = mpsc::channel(1);
+    let (reload, reloads) = mpsc::channel(1);
+    tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone()));
     let parts = edge::Parts {
         credentials: Arc::new(credentials),
         routes,
@@ -136,15 +145,17 @@ async fn serve(
     Ok(())
 }
 
-/// Does what the supervisor says, until it is gone.
-async fn listen(
-    mut receiver: Receiver,
+/// Who is concerned by what the supervisor says.
+struct Heard {
     presence: Presence,
     openings: Openings,
+    reloads: mpsc::Sender<Box<BeginEdge>>,
     say: mpsc::Sender<FromEdge>,
-    stop: oneshot::Sender<()>,
-    gone: oneshot::Sender<()>,
-) {
+}
+
+/// Does what the supervisor says, until it is gone.
+async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
+    let Heard { presence, openings, reloads, say } = heard;
     let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
         match received.message {
@@ -154,6 +165,12 @@ async fn listen(
             }
             ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
             ToEdge::NotOpened { id, why } => openings.answer(id, Err(io::Error::other(why))),
+            ToEdge::Reload(begin) => {
+                if reloads.try_send(begin).is_err() {
+                    let fault = Some("the edge has not taken up the last one yet".to_owned());
+                    let _ = say.send(FromEdge::Reloaded { fault }).await;
+                }
+            }
             ToEdge::Stop => drop(stop.take()),
             ToEdge::Begin(_) => tracing::warn!("a second beginning is ignored"),
         }
@@ -169,59 +186,15 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
     }
 }
 
-/// The questions for the credential store that wait for an answer.
-#[derive(Clone)]
-struct Openings {
-    waiting: Arc<Mutex<Waiting>>,
-    say: mpsc::Sender<FromEdge>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    next: u64,
-    answers: HashMap<u64, oneshot::Sender<io::Result<Option<OwnedFd>>>>,
-}
-
-impl Openings {
-    fn opener(&self, name: std::path::PathBuf) -> Opener {
-        let openings = self.clone();
-        Opener::Asked {
-            name,
-            ask: Box::new(move || {
-                let openings = openings.clone();
-                Box::pin(async move { openings.ask().await })
-            }),
-        }
-    }
-
-    async fn ask(&self) -> io::Result<Option<OwnedFd>> {
-        let (answer, answered) = oneshot::channel();
-        let id = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            // A reading that gave up waiting has closed its end.
-            waiting.answers.retain(|_, answer| !answer.is_closed());
-            waiting.next = waiting.next.wrapping_add(1);
-            let id = waiting.next;
-            waiting.answers.insert(id, answer);
-            id
-        };
-        self.say.send(FromEdge::Open { id }).await.map_err(io::Error::other)?;
-        answered.await.map_err(io::Error::other)?
-    }
-
-    fn answer(&self, id: u64, opened: io::Result<Option<OwnedFd>>) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&id);
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(opened);
-        }
-    }
-}
-
 #[cfg(feature = "tls")]
 fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
     let Some(pem) = tls else { return Ok(Door::plain(listener)) };
-    let identity = edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes())?;
-    Ok(Door::tls(listener, identity))
+    Ok(Door::tls(listener, identity(pem)?))
+}
+
+#[cfg(feature = "tls")]
+fn identity(pem: &Pem) -> Result<edge::tls::Identity, Fault> {
+    Ok(edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes())?)
 }
 
 #[cfg(not(feature = "tls"))]
@@ -230,40 +203,6 @@ fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
         None => Ok(Door::plain(listener)),
         Some(_) => Err("this build has no TLS".into()),
     }
-}
-
-/// What a credential of the original's form reaches: its own worker where it has one, else the sandbox where there is
-/// one.
-fn rule(begin: &BeginEdge) -> ClearRule {
-    let native: std::collections::HashSet<_> = begin.native.iter().map(|native| native.tenant.clone()).collect();
-    let sandbox = begin.sandbox.is_some();
-    ClearRule {
-        backend: begin.backend.clone(),
-        catalogue: Box::new(
-            move |tenant| {
-                if !sandbox || native.contains(tenant) { Catalogue::Native } else { Catalogue::Sandbox }
-            },
-        ),
-    }
-}
-
-fn routes(begin: &BeginEdge, presence: Presence) -> Result<Routes, Fault> {
-    let mut routes = Routes::new();
-    if let Some(sandbox) = &begin.sandbox {
-        let (address, bearer) = reached(sandbox)?;
-        let terms = sandbox.terms.clone();
-        routes = routes.with_sandbox(Upstream { terms, presence, ..Upstream::sandbox(address, bearer) });
-    }
-    for native in &begin.native {
-        let (address, bearer) = reached(&native.worker)?;
-        let terms = native.worker.terms.clone();
-        routes = routes.with_native(native.tenant.clone(), Upstream { terms, ..Upstream::native(address, bearer) });
-    }
-    Ok(routes)
-}
-
-fn reached(words: &words::Upstream) -> Result<(Loopback, Secret), Fault> {
-    Ok((Loopback::new(words.address)?, words.bearer.clone()))
 }
 
 /// The edge says little: that it is ready, and which store it wants.

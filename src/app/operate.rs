@@ -98,6 +98,9 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             Answer::Cleaned { ended, swept: sandbox.swept(), held }
         }
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
+        Request::Reload => {
+            Answer::refused(Refusal::Failed, "there is no service whose configuration could be read again")
+        }
         Request::Run(_) | Request::Speak { .. } => Answer::refused(Refusal::Failed, "this has more than one answer"),
     })
 }

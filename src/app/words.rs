@@ -3,6 +3,8 @@
 //! The first line down is the whole of what a child must know; the first line up is that it is ready, or why not. A
 //! child never reads the environment, and the edge opens no path.
 
+mod changes;
+
 use std::net::SocketAddr;
 
 use kit::{Secret, Tenant};
@@ -17,12 +19,21 @@ pub enum ToEdge {
     /// With the descriptor of the tombstones, where there is a state.
     Begin(Box<BeginEdge>),
     /// Whether the sandbox worker accepts calls.
-    Worker { up: bool },
+    Worker {
+        up: bool,
+    },
     /// The credential store, as a descriptor; without one there is no such file.
-    Opened { id: u64 },
+    Opened {
+        id: u64,
+    },
     /// The credential store cannot be opened.
-    NotOpened { id: u64, why: String },
+    NotOpened {
+        id: u64,
+        why: String,
+    },
     /// Stop accepting, let calls finish, end.
+    /// Serve this from now on; what is under way goes on.
+    Reload(Box<BeginEdge>),
     Stop,
 }
 
@@ -35,6 +46,10 @@ pub enum FromEdge {
         worker: bool,
     },
     Fault(String),
+    /// It serves what it was told to take up last, or why it goes on with what it had.
+    Reloaded {
+        fault: Option<String>,
+    },
     /// Open the credential store again.
     Open {
         id: u64,

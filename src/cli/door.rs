@@ -105,7 +105,7 @@ fn no_isolation(why: impl std::fmt::Display) -> Failure {
     Failure::message(Code::Configuration, format!("this host cannot isolate: {why}"))
 }
 
-fn unreachable(fault: AskError) -> Failure {
+pub(super) fn unreachable(fault: AskError) -> Failure {
     match fault {
         AskError::NotRunning => Failure::message(
             Code::Unreachable,
@@ -118,7 +118,7 @@ fn unreachable(fault: AskError) -> Failure {
     }
 }
 
-fn refused(why: Refusal, message: &str) -> Failure {
+pub(super) fn refused(why: Refusal, message: &str) -> Failure {
     match why {
         Refusal::NoSuchTenant => {
             Failure::message(Code::Missing, message).hint("`playground user list` shows those there are")
@@ -130,6 +130,7 @@ fn refused(why: Refusal, message: &str) -> Failure {
         Refusal::Disabled => {
             Failure::message(Code::NotAllowed, message).hint("`playground user enable NAME` takes that back")
         }
+        Refusal::Configuration => Failure::message(Code::Configuration, message),
         Refusal::NoWorker => Failure::message(Code::Unreachable, message),
         Refusal::Failed => Failure::message(Code::Failed, message),
     }

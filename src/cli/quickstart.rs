@@ -53,7 +53,9 @@ impl Quickstart {
         self.tenant(&state).await?;
         let token_file = state.tokens()?.join(format!("{}.token", self.user));
         let token = self.token(&state, &token_file).await?;
-        let app = match app::build(self.config(state, verbosity)).await {
+        let config = self.config(state, verbosity);
+        let again = config.clone();
+        let app = match app::build(config, std::sync::Arc::new(move || Ok(again.clone()))).await {
             Ok(app) => app,
             Err(BuildError::Ended(outcome)) => return serve::outcome(outcome),
             Err(fault) => return Err(Failure::from(fault)),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -112,7 +113,8 @@ impl Serve {
         let alone = self.only.is_some();
         let config = self.config(verbosity)?;
         super::on_runtime(async {
-            let app = match app::build(config).await {
+            let again = config.clone();
+            let app = match app::build(config, Arc::new(move || Ok(again.clone()))).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),
                 Err(BuildError::State(fault @ StateError::Held(_))) if alone => {

@@ -12,7 +12,7 @@ use super::door;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled};
-use crate::admin::operator::{self, Asked};
+use crate::admin::operator::{self, Asked, Asker};
 use crate::app::{self, operate};
 use crate::signal::StopSignals;
 use crate::worker::Loopback;
@@ -93,7 +93,11 @@ impl Half {
 
 /// Answers whoever asks, each beside the others.
 async fn answer(sandbox: Sandbox, mut asked: mpsc::Receiver<Asked>, tasks: Tasks) {
-    while let Some(Asked { connection, place }) = asked.recv().await {
+    while let Some(asked) = asked.recv().await {
+        let (Asked::Sandboxes(Asker { connection, place }) | Asked::Reload(Some(Asker { connection, place }))) = asked
+        else {
+            continue;
+        };
         let sandbox = sandbox.clone();
         tasks.start(async move {
             operate::converse(&sandbox, connection).await;

@@ -14,6 +14,8 @@ use crate::worker::child::{Process, Started};
 use crate::worker::handoff::{HandoffError, Receiver, Sender};
 use crate::worker::restart::{Ending, Next, Policy, Restart};
 
+use super::reload::Reading;
+
 /// A child's place; the child itself may be absent.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -36,11 +38,23 @@ struct Live {
 /// A message and the descriptors that go with it.
 pub(super) type Line = (Down, Vec<OwnedFd>);
 
-/// What a child did.
+/// What a child did, or a task of the supervisor's own.
 #[derive(Debug)]
 pub(super) enum Event {
-    Said { generation: u64, up: Up },
-    Ended { name: &'static str, generation: u64, status: io::Result<ExitStatus> },
+    Said {
+        generation: u64,
+        up: Up,
+    },
+    Ended {
+        name: &'static str,
+        generation: u64,
+        status: io::Result<ExitStatus>,
+    },
+    Reread(Box<Reading>),
+    /// Whether a file that was read is another now.
+    Looked {
+        changed: bool,
+    },
 }
 
 #[derive(Debug)]

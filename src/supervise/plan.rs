@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::app::words::{BeginEdge, BeginWorker};
 use crate::worker::child::{Program, User};
 
+use super::reload::Reread;
+use super::stamps::Stamps;
+
 /// What is to be kept running.
 #[derive(Debug)]
 pub struct Plan {
@@ -19,6 +22,10 @@ pub struct Plan {
     /// Whether there is something to serve when no sandbox can be had.
     pub serves_without_sandbox: bool,
     pub drain: Duration,
+    /// Reads again what can be another while it runs.
+    pub reread: Reread,
+    /// The files that were read for this plan.
+    pub stamps: Stamps,
 }
 
 #[derive(Debug)]

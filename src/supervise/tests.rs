@@ -9,8 +9,8 @@ use kit::Secret;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::kept::{Event, Up};
-use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Supervisor, WorkerPlan};
-use crate::admin::operator::Asked;
+use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Reading, Reread, Stamps, Supervisor, WorkerPlan};
+use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Key, Upstream};
@@ -47,6 +47,8 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         credentials: "/nowhere/tokens.json".into(),
         serves_without_sandbox,
         drain: Duration::ZERO,
+        reread: Reread::new(|_| Reading { stamps: Stamps::default(), fresh: Err("not read here".to_owned()) }),
+        stamps: Stamps::default(),
     };
     let (_ask, asked) = mpsc::channel(1);
     let mut supervisor = Supervisor::new(plan, asked);
@@ -76,7 +78,7 @@ fn ended(name: &'static str, code: i32) -> Happening {
 fn question(places: &Arc<Semaphore>) -> (Happening, OwnedFd) {
     let (operator, connection) = handoff::pair().expect("a pair");
     let place = Arc::clone(places).try_acquire_owned().expect("a place");
-    (Happening::Asked(Asked { connection, place }), operator)
+    (Happening::Asked(Asked::Sandboxes(Asker { connection, place })), operator)
 }
 
 #[test]

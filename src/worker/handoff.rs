@@ -143,6 +143,12 @@ impl Receiver {
     }
 }
 
+/// Whether a whole line, as it came, is this message without descriptors.
+pub fn is_message<T: Serialize>(line: &[u8], message: &T) -> bool {
+    let whole = line.strip_suffix(b"\n");
+    serde_json::to_vec(&Line { descriptors: 0, message }).is_ok_and(|bytes| whole == Some(bytes.as_slice()))
+}
+
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     descriptors: usize,

@@ -125,6 +125,17 @@ fn parse(
     Ok(Manifest { workers })
 }
 
+/// The token files that a manifest names, as far as it can be read at all; blocking.
+#[must_use]
+pub fn token_files(file: &Path) -> Vec<PathBuf> {
+    let text = read_bounded(file, MOST_BYTES).ok().flatten().unwrap_or_default();
+    let read: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let rows = read.get("workers").and_then(serde_json::Value::as_array);
+    let named = rows.into_iter().flatten().filter_map(|row| row.get("token_file")?.as_str());
+    named.map(|name| folder.join(name)).collect()
+}
+
 /// The bearer in a token file: the original's alphabet and lengths, with at most one line end behind it.
 #[must_use]
 pub fn bearer(text: &str) -> Option<Secret> {

@@ -49,6 +49,9 @@ mod process;
 mod quickstart;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod reload;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod sandbox_life;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -28,6 +28,7 @@ fn the_help_of_every_verb_has_an_example() {
         "token revoke",
         "exec",
         "clean",
+        "reload",
         "doctor",
         "user show",
         "user set",

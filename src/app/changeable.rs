@@ -1,0 +1,139 @@
+//! What of a service can be another while it runs: read by one function at the start and at each reload.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::words::{BeginEdge, Native, Pem, Upstream};
+use super::{BuildError, bearer, chain, tls_files};
+use crate::config::{Config, Upstreams};
+use crate::edge;
+use crate::supervise::{Fresh, Reading, Reread, Stamps};
+use crate::worker::Terms;
+use crate::worker::manifest;
+
+/// Yields the configuration as it is said now.
+pub type Again = Arc<dyn Fn() -> Result<Config, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
+/// What came of the files that a configuration names, and those files as they were before.
+pub(super) struct Read {
+    pub(super) stamps: Stamps,
+    pub(super) read: Result<Changeable, BuildError>,
+}
+
+pub(super) struct Changeable {
+    pub(super) native: Vec<Native>,
+    /// The sandbox worker where it is no child of ours.
+    pub(super) elsewhere: Option<Upstream>,
+    pub(super) tls: Option<Pem>,
+    pub(super) limits: edge::Config,
+}
+
+/// Reads all of it; blocking.
+pub(super) fn read(config: &Config) -> Read {
+    let stamps = Stamps::of(files(config));
+    Read { stamps, read: changeable(config) }
+}
+
+/// The same for a running service. Whatever is wrong with one file, nothing of the others is taken up.
+pub(super) fn reread(first: Config, again: Again) -> Reread {
+    Reread::new(move |now| {
+        let config = match again() {
+            Ok(config) => config,
+            Err(fault) => return Reading { stamps: Stamps::of(files(&first)), fresh: Err(chain(&*fault)) },
+        };
+        let Read { stamps, read } = read(&config);
+        let fresh = read.map(|changeable| fresh(&first, &config, changeable, now));
+        Reading { stamps, fresh: fresh.map_err(|fault| chain(&fault)) }
+    })
+}
+
+fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdge) -> Fresh {
+    let Changeable { native, elsewhere, tls, mut limits } = changeable;
+    // A running edge keeps the bounds of its connections, and a door what it speaks.
+    limits.connections.clone_from(&now.limits.connections);
+    let serves_without_sandbox = !native.is_empty() && !first.needs_sandbox;
+    Fresh {
+        begin: BeginEdge {
+            limits,
+            native,
+            sandbox: elsewhere.or_else(|| now.sandbox.clone()),
+            tls: if now.tls.is_some() { tls.or_else(|| now.tls.clone()) } else { None },
+            ..now.clone()
+        },
+        drain: config.limits.drain,
+        serves_without_sandbox,
+        needs_restart: needs_restart(first, config),
+    }
+}
+
+/// What stands otherwise than at the start and cannot be taken up.
+fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
+    let all = [
+        (first.bind != config.bind, "the address to listen on"),
+        (first.state != config.state, "the state directory"),
+        (first.credentials != config.credentials, "the credential store"),
+        (first.backend != config.backend, "the backend"),
+        (!first.upstreams.is_kind_of(&config.upstreams), "which sandbox worker there is"),
+        (first.edge_user != config.edge_user, "the edge's user"),
+        (first.proxies != config.proxies, "the trusted proxies"),
+        (first.tls.is_some() != config.tls.is_some(), "whether the edge speaks TLS"),
+    ];
+    all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// The files that are read, as far as they can be told.
+fn files(config: &Config) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let Some(manifest) = config.upstreams.manifest() {
+        files.push(manifest.clone());
+        files.extend(manifest::token_files(manifest));
+    }
+    if let Upstreams::Elsewhere { token_file, .. } = &config.upstreams {
+        files.push(token_file.clone());
+    }
+    if let Some(tls) = &config.tls {
+        files.extend([tls.certificate.clone(), tls.key.clone()]);
+    }
+    files
+}
+
+fn changeable(config: &Config) -> Result<Changeable, BuildError> {
+    let native = config.upstreams.manifest().map(|path| manifest::load(path)).transpose()?.map(natives);
+    let elsewhere = match &config.upstreams {
+        Upstreams::Elsewhere { address, token_file, .. } => {
+            let bearer = bearer(token_file)?;
+            Some(Upstream { address: *address, bearer, up: true, terms: Terms::default() })
+        }
+        Upstreams::Sandbox { .. } | Upstreams::Native { .. } => None,
+    };
+    Ok(Changeable {
+        native: native.unwrap_or_default(),
+        elsewhere,
+        tls: config.tls.as_ref().map(tls_files::read).transpose()?,
+        limits: limits(config),
+    })
+}
+
+fn natives(manifest: manifest::Manifest) -> Vec<Native> {
+    let row = |entry: manifest::Entry| Native {
+        tenant: entry.tenant,
+        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true, terms: entry.terms },
+    };
+    manifest.workers.into_iter().map(row).collect()
+}
+
+fn limits(config: &Config) -> edge::Config {
+    let mut limits = edge::Config::default();
+    limits.connections.proxies.clone_from(&config.proxies);
+    limits.requests.hosts.clone_from(&config.hosts);
+    limits.requests.origins.clone_from(&config.origins);
+    limits.requests.most_body_bytes = config.limits.body;
+    limits.rates.tenant_per_second = config.limits.tenant_rate;
+    limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
+    limits.sessions.most = config.limits.sessions;
+    limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
+    limits.sessions.idle = config.limits.session_idle;
+    limits.stop.drain = config.limits.drain;
+    limits
+}

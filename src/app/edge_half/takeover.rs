@@ -1,0 +1,44 @@
+//! Other configurations, as the supervisor sends them to an edge that serves.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Fault;
+use super::upstreams::Upstreams;
+use crate::app::chain;
+use crate::app::words::{BeginEdge, FromEdge};
+use crate::edge::{self, SessionKey};
+
+/// Takes up one after the other, and says of each what became of it.
+pub(super) async fn take_up(
+    mut upstreams: Upstreams,
+    mut sent: mpsc::Receiver<Box<BeginEdge>>,
+    reloads: mpsc::Sender<edge::Reload>,
+    say: mpsc::Sender<FromEdge>,
+) {
+    while let Some(begin) = sent.recv().await {
+        let taken = one(&mut upstreams, &begin, &reloads).await;
+        let fault = taken.err().map(|fault| chain(&*fault));
+        if say.send(FromEdge::Reloaded { fault }).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn one(upstreams: &mut Upstreams, begin: &BeginEdge, reloads: &mpsc::Sender<edge::Reload>) -> Result<(), Fault> {
+    let (done, outcome) = oneshot::channel();
+    let reload = edge::Reload {
+        config: begin.limits.clone(),
+        routes: upstreams.routes(begin)?,
+        session_key: SessionKey::new(begin.session_key.0),
+        #[cfg(feature = "tls")]
+        identity: begin.tls.as_ref().map(super::identity).transpose()?,
+        done,
+    };
+    reloads.send(reload).await.map_err(|_closed| ENDING)?;
+    outcome.await.map_err(|_dropped| ENDING)??;
+    // Not before: until then a tenant that has a worker now is refused or served as it was, never lost between both.
+    upstreams.settle(begin);
+    Ok(())
+}
+
+const ENDING: &str = "the edge is ending";
