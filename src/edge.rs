@@ -43,17 +43,18 @@ use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty};
 use kit::tasks::Tasks;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tower::ServiceBuilder;
 use tower::util::BoxCloneSyncService;
 
-use crate::worker::Routes;
+use crate::worker::{Routes, Upstream};
 
 pub use authenticate::Authority;
 pub use config::Config;
@@ -73,7 +74,7 @@ pub(crate) use rate::Paced;
 pub(crate) use rejection::{Cause, Rejection};
 pub(crate) use request::{Accepted, Head, Reference, RequestBody, RequestId};
 pub(crate) use session::compacted_tombstones;
-pub(crate) use session::{Flight, Opened, Reply, Routed, Session};
+pub(crate) use session::{Departed, Flight, Opened, Reply, Routed, Session};
 pub(crate) use version::Version;
 
 /// What the edge is given beside its limits.
@@ -158,9 +159,12 @@ pub async fn serve(
         owned.doors.start(hall.clone().serve(door));
     }
     let mut stop = std::pin::pin!(stop);
+    let mut sweeps = interval(SWEEP_PAUSE);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = &mut stop => break,
+            _ = sweeps.tick() => lasting.sweep(),
             Some(reload) = reloads.recv() => {
                 let path = lasting.path(&reload.config, reload.routes, &reload.session_key);
                 #[cfg(feature = "tls")]
@@ -194,6 +198,10 @@ struct Lasting {
     admit: admit::Admit,
     sessions: session::Lasting,
     pools: forward::Pools,
+    departures: forward::Departures,
+    /// What was last taken up.
+    native: Vec<Arc<Upstream>>,
+    answers: config::Answers,
     drivers: Tasks,
     leaves: Tasks,
     stopped: watch::Receiver<bool>,
@@ -217,10 +225,14 @@ impl Lasting {
     ) -> Result<Self, ServeError> {
         let sessions = session::Lasting::open(config.sessions.clone(), tombstones)
             .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
+        let pools = forward::Pools::default();
         Ok(Self {
             admit: admit::Admit::new(config),
             sessions,
-            pools: forward::Pools::default(),
+            departures: forward::Departures::new(owned.drivers.clone(), pools.clone()),
+            native: Vec::new(),
+            answers: config.answers.clone(),
+            pools,
             drivers: owned.drivers.clone(),
             leaves: owned.leaves.clone(),
             stopped,
@@ -229,11 +241,27 @@ impl Lasting {
         })
     }
 
+    /// Ends native workers' sessions whose time is over, and has their workers told.
+    fn sweep(&self) {
+        self.sessions.sweep();
+        while let Some(place) = self.departures.place()
+            && let Some(Departed { worker, session, version }) = self.sessions.departed()
+        {
+            // A worker that is no longer listed is not spoken to.
+            if let Some(upstream) = self.native.iter().find(|upstream| upstream.name == worker) {
+                let session = Session { version, upstream: Some(session) };
+                self.departures.tell(Arc::clone(upstream), session, &self.answers, place);
+            }
+        }
+    }
+
     /// The stages under a configuration. Nothing has changed when it cannot be.
     fn path(&mut self, config: &Config, routes: Routes, key: &SessionKey) -> Result<Path, ServeError> {
         let is_routed: std::collections::HashSet<_> = routes.workers().map(|worker| worker.address).collect();
+        let native = routes.workers().filter(|worker| !worker.sends_tenant).cloned().collect();
         let sessions = session::Sessions::new(routes, key, self.sessions.clone())
             .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
+        (self.native, self.answers) = (native, config.answers.clone());
         self.pools.keep(|address| is_routed.contains(&address));
         self.admit.adopt(config);
         self.sessions.adopt(config.sessions.clone());
@@ -270,6 +298,9 @@ impl Paces {
         Self { authenticate: gate::Gated::new(authenticate), rate: gate::Gated::new(rate::Rate::new(rates)) }
     }
 }
+
+/// Between two looks for sessions whose time is over.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A body without a byte.
 pub(crate) fn empty() -> AnswerBody {

@@ -51,7 +51,8 @@ pub(super) struct Serve {
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     max_body_bytes: usize,
 
-    /// Public sessions that the edge keeps in mind; the idlest makes room, and is known again when it is used.
+    /// Public sessions that the edge keeps in mind. A sandbox's idlest makes room, and is known again when it is used; a
+    /// native worker's keeps its place until it ends, and one more is refused.
     #[arg(long, value_name = "COUNT", default_value = "10000")]
     max_sessions: NonZeroUsize,
 

@@ -89,7 +89,8 @@ pub struct Exchanges {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
-    /// Entries of the live table. It is a cache: an entry that is pushed out costs no session.
+    /// Entries of the live table. For the sandbox it is a cache: an entry that is pushed out costs no session. A native
+    /// worker's session keeps its entry, and what does not fit is refused.
     pub most: usize,
     pub most_per_tenant: usize,
     pub idle: Duration,

@@ -8,6 +8,7 @@
 mod ahead;
 mod answer;
 mod carried;
+mod depart;
 mod discovery;
 mod eras;
 mod forgotten;
@@ -33,6 +34,8 @@ use tower::Service;
 use crate::edge::config::Answers;
 use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
 use crate::worker::{Loopback, Upstream};
+
+pub(crate) use depart::Departures;
 
 use answer::{Absent, Shape};
 use leave::{Exchange, Leave};
@@ -83,6 +86,12 @@ impl Pools {
     pub(crate) fn keep(&self, is_routed: impl Fn(Loopback) -> bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed(*address));
     }
+
+    fn of(&self, upstream: &Upstream, limits: &Answers, drivers: &Tasks) -> Arc<Pool> {
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Arc::new(Pool::new(upstream.address, limits, drivers.clone()));
+        Arc::clone(pools.entry(upstream.address).or_insert_with(fresh))
+    }
 }
 
 impl Forward {
@@ -130,7 +139,7 @@ impl Shared {
         let wait = if matches!(call, Call::End) { bounds.connect } else { bounds.head };
         let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
         // Nothing is sent before this returns, so dropping it leaves no trace.
-        let wire = self.pool(&upstream).wire(bounds.connect).await?;
+        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(bounds.connect).await?;
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
         let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), self.limits.drain, permit, flight));
         let exchange = Exchange::new(wire.send(request, wait), leave);
@@ -175,14 +184,6 @@ impl Shared {
         *answer.status_mut() = parts.status;
         *answer.headers_mut() = headers::answer(&parts.headers, shape);
         Ok(Reply { answer, opened })
-    }
-
-    fn pool(&self, upstream: &Upstream) -> Arc<Pool> {
-        let mut pools = self.pools.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools
-            .entry(upstream.address)
-            .or_insert_with(|| Arc::new(Pool::new(upstream.address, &self.limits, self.drivers.clone())));
-        Arc::clone(pool)
     }
 
     /// What ends a stream that has no end of its own.

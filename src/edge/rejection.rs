@@ -72,6 +72,7 @@ pub(crate) enum Cause {
     NoSession,
     UnknownSession,
     ForeignSession,
+    TenantSessions { most: usize },
     SessionNotEnded,
     NoWorker,
     // What became of it.
@@ -182,7 +183,9 @@ impl Cause {
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::EdgeBusy | Self::NoWorker | Self::NotSent | Self::SessionNotEnded => StatusCode::SERVICE_UNAVAILABLE,
+            Self::EdgeBusy | Self::TenantSessions { .. } | Self::NoWorker | Self::NotSent | Self::SessionNotEnded => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Broken | Self::WorkerRefusedUs | Self::WorkerAnswerUnusable(_) => StatusCode::BAD_GATEWAY,
             Self::WorkerError(status) => *status,
@@ -231,6 +234,7 @@ impl Cause {
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
             | Self::EdgeBusy
+            | Self::TenantSessions { .. }
             | Self::SessionNotEnded
             | Self::NoWorker
             | Self::NotSent
@@ -274,6 +278,7 @@ impl Cause {
             | Self::BodyBroken
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
+            | Self::TenantSessions { .. }
             | Self::Unparsable
             | Self::BadShape(_)
             | Self::Repeated { .. }
@@ -315,6 +320,9 @@ impl Cause {
             return Some(again.as_secs().saturating_add(1));
         }
         // Not for what only an operator can change.
+        if let Self::TenantSessions { .. } = self {
+            return Some(SESSION_RETRY_SECONDS);
+        }
         let passes = matches!(self, Self::TenantBusy { .. } | Self::TenantFull { .. } | Self::EdgeBusy | Self::NotSent)
             || *self == Self::WorkerError(StatusCode::SERVICE_UNAVAILABLE);
         passes.then_some(RETRY_SECONDS)
@@ -340,6 +348,9 @@ const OWN_CODES: i64 = -31_000;
 
 /// A worker is usually back within a minute, and a slot is free much sooner.
 const RETRY_SECONDS: u64 = 2;
+
+/// A session ends when its client says so or after a long pause.
+const SESSION_RETRY_SECONDS: u64 = 30;
 
 #[cfg(test)]
 mod tests {

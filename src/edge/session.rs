@@ -28,11 +28,11 @@ pub use seal::SessionKey;
 pub(crate) use table::compacted as compacted_tombstones;
 
 pub(crate) use flights::Flight;
-pub(crate) use table::OpenError;
+pub(crate) use table::{Departed, OpenError};
 
 use flights::Flights;
 use seal::{Sealed, Sealer};
-use table::Table;
+use table::{Full, Reservation, Table};
 
 /// The sixth stage: it also touches the answer, to give an opened session its public id.
 #[derive(Clone)]
@@ -105,10 +105,22 @@ impl Lasting {
     pub(crate) fn adopt(&self, limits: Limits) {
         self.table.adopt(limits);
     }
+
+    /// Ends native workers' sessions whose time is over.
+    pub(crate) fn sweep(&self) {
+        self.table.sweep(kit::clock::now(), kit::clock::since_epoch());
+    }
+
+    /// The next session whose worker is to be told that it has ended.
+    pub(crate) fn departed(&self) -> Option<Departed> {
+        self.table.departed()
+    }
 }
 
 /// What is to be done with a message once its place is known.
 enum Place {
+    /// It may open a session; a native worker's has its place already.
+    Open(Box<Routed>, Option<Reservation>),
     /// Within this session, if the worker has one of its own that it may have forgotten.
     Forward(Box<Routed>, Option<Box<Sealed>>),
     /// The session ends here; the worker is told if it has one of its own.
@@ -140,8 +152,10 @@ impl Shared {
             return Err(Cause::RetiredVersion { requested });
         }
         if sessionless {
+            let opens = matches!(&call, Call::Message(Message { era: Era::Opening, .. }));
+            let place = (opens && !upstream.sends_tenant).then(|| self.reserve(&principal)).transpose()?;
             let routed = Routed { head, principal, permit, call, upstream, session: None, flight: None };
-            return Ok(Place::Forward(Box::new(routed), None));
+            return Ok(Place::Open(Box::new(routed), place));
         }
         let sealed = self.live(&head.headers, &principal, &upstream)?;
         let session = Some(Session { version: sealed.version, upstream: sealed.upstream.clone() });
@@ -176,6 +190,14 @@ impl Shared {
         let same_worker = sealed.worker == upstream.name && sealed.catalogue == principal.catalogue();
         let alive = same_worker && self.table.touch(&sealed, kit::clock::now(), kit::clock::since_epoch());
         if alive { Ok(sealed) } else { Err(Cause::UnknownSession) }
+    }
+
+    fn reserve(&self, principal: &Principal) -> Result<Reservation, Cause> {
+        let (now, today) = (kit::clock::now(), kit::clock::since_epoch());
+        self.table.reserve(principal.tenant(), now, today).map_err(|full| match full {
+            Full::Tenant { most } => Cause::TenantSessions { most },
+            Full::All => Cause::EdgeBusy,
+        })
     }
 
     fn open(&self, principal: &Principal, upstream: &Upstream, opened: Opened) -> Result<HeaderValue, Cause> {
@@ -221,7 +243,8 @@ where
         let (shared, inner) = (Arc::clone(&self.shared), self.inner.clone());
         Box::pin(async move {
             match placed? {
-                Place::Forward(routed, within) => shared.forward(*routed, within.as_deref(), inner).await,
+                Place::Open(routed, place) => shared.forward(*routed, None, place, inner).await,
+                Place::Forward(routed, within) => shared.forward(*routed, within.as_deref(), None, inner).await,
                 Place::End(routed, sealed) => shared.end(*routed, &sealed, inner).await,
                 Place::Done => Ok(bare(StatusCode::ACCEPTED)),
             }
@@ -230,7 +253,13 @@ where
 }
 
 impl Shared {
-    async fn forward<S>(&self, routed: Routed, within: Option<&Sealed>, mut inner: S) -> Result<Answer, Rejection>
+    async fn forward<S>(
+        &self,
+        routed: Routed,
+        within: Option<&Sealed>,
+        place: Option<Reservation>,
+        mut inner: S,
+    ) -> Result<Answer, Rejection>
     where
         S: Service<Routed, Response = Reply, Error = Rejection>,
     {
@@ -247,6 +276,8 @@ impl Shared {
             let id = self.open(&principal, &upstream, opened)?;
             answer.headers_mut().insert(SESSION, id);
         }
+        // By now the session has a place of its own. Whatever failed on the way here has given this one back as well.
+        drop(place);
         Ok(answer)
     }
 

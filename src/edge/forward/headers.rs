@@ -20,23 +20,14 @@ pub(super) fn request(
     upstream: &Upstream,
     session: Option<&Session>,
 ) -> Result<Request<Carried>, Cause> {
-    let mut headers = HeaderMap::new();
-    headers.insert(HOST, ours(&upstream.address.to_string())?);
-    let mut bearer = ours(&format!("Bearer {}", upstream.bearer.expose()))?;
-    bearer.set_sensitive(true);
-    headers.insert(AUTHORIZATION, bearer);
+    let mut headers = opening(upstream)?;
     if upstream.sends_tenant {
         // A label that the original took may not fit a header; its worker is never the sandbox.
         headers.insert(kit::header::TENANT, ours(principal.tenant().as_str())?);
         headers.insert(kit::header::REFERENCE, ours(&head.reference.to_string())?);
     }
     if let Some(session) = session {
-        headers.insert(VERSION, HeaderValue::from_static(session.version.as_str()));
-        if let Some(id) = &session.upstream {
-            let mut id = ours(id)?;
-            id.set_sensitive(true);
-            headers.insert(SESSION, id);
-        }
+        within(session, &mut headers)?;
     }
     let (method, body) = match call {
         Call::Message(message) => {
@@ -60,6 +51,33 @@ pub(super) fn request(
     *request.method_mut() = method;
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// The headers that end a worker's own session for nobody.
+pub(super) fn departing(upstream: &Upstream, session: &Session) -> Result<HeaderMap, Cause> {
+    let mut headers = opening(upstream)?;
+    within(session, &mut headers)?;
+    Ok(headers)
+}
+
+/// What every worker is told: that it is meant, and that we may.
+fn opening(upstream: &Upstream) -> Result<HeaderMap, Cause> {
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, ours(&upstream.address.to_string())?);
+    let mut bearer = ours(&format!("Bearer {}", upstream.bearer.expose()))?;
+    bearer.set_sensitive(true);
+    headers.insert(AUTHORIZATION, bearer);
+    Ok(headers)
+}
+
+fn within(session: &Session, headers: &mut HeaderMap) -> Result<(), Cause> {
+    headers.insert(VERSION, HeaderValue::from_static(session.version.as_str()));
+    if let Some(id) = &session.upstream {
+        let mut id = ours(id)?;
+        id.set_sensitive(true);
+        headers.insert(SESSION, id);
+    }
+    Ok(())
 }
 
 /// The headers of an answer as the client gets them; the public session id is added by who knows it.

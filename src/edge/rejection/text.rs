@@ -119,6 +119,10 @@ pub(super) fn of(cause: &Cause) -> String {
              untouched. Next: initialize again without a session id."
             .into(),
         Cause::ForeignSession => "This session belongs to another tenant. Nothing was done. Next: initialize.".into(),
+        Cause::TenantSessions { most } => format!(
+            "{most} sessions of this tenant are open, which is the limit. Nothing was sent to the worker. Next: end one \
+             with DELETE, or wait until one has been idle for its time, then initialize again."
+        ),
         Cause::SessionNotEnded => {
             "The end of the session could not be recorded. It has ended for now, and may be open \
              again after a restart of the server until it expires. Next: tell the operator."

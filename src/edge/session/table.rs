@@ -1,9 +1,13 @@
 //! Which sessions are alive.
 //!
 //! The sealed id proves that a session was given out; this table knows when it was last used and whether it has ended.
-//! Its live half is bounded and only a cache: an entry that is pushed out costs the session its idle clock and nothing
-//! else. Its ended half is kept for each tenant until the session would have expired anyway; past a bound it is the
+//! Its live half is bounded. For the sandbox it is only a cache: an entry that is pushed out costs the session its idle
+//! clock and nothing else. A native worker keeps something for each session, so there an entry stays until its session
+//! has ended, and what does not fit is refused before the worker is asked ([`fixed`]). The ended half is kept for each tenant until the session would have expired anyway; past a bound it is the
 //! tenant's minimum issue time that rises, which ends older sessions early rather than reviving an ended one.
+
+mod ended;
+mod fixed;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -14,9 +18,15 @@ use std::time::{Duration, Instant};
 use kit::Tenant;
 
 use crate::edge::config::Sessions as Limits;
+use crate::identity::Catalogue;
 
 use super::seal::{Sealed, SessionId};
 use super::tombstones::{self, Record, Tombstones};
+
+use ended::{Ended, Times};
+pub(crate) use fixed::Departed;
+use fixed::Fixed;
+pub(super) use fixed::{Full, Reservation};
 
 pub(crate) struct Table {
     state: Mutex<State>,
@@ -41,28 +51,18 @@ struct State {
     order: BTreeMap<u64, SessionId>,
     by_tenant: HashMap<Tenant, BTreeMap<u64, SessionId>>,
     next: u64,
+    fixed: Fixed,
     ended: HashMap<Tenant, Ended>,
 }
 
 struct Live {
     tenant: Tenant,
     used: Instant,
-    tick: u64,
-    issued: Duration,
-    expires: Duration,
-}
-
-#[derive(Default)]
-struct Ended {
-    sessions: HashMap<SessionId, Times>,
-    /// Sessions issued before it have all ended.
-    minimum: Duration,
-}
-
-#[derive(Clone, Copy)]
-struct Times {
-    issued: Duration,
-    expires: Duration,
+    /// Where it stands in the order; a fixed one stands in none.
+    tick: Option<u64>,
+    times: Times,
+    /// What a native worker keeps for it.
+    held: Option<Departed>,
 }
 
 /// The same record without what no longer matters: ends of sessions that have expired since. Each tenant keeps as many
@@ -118,7 +118,10 @@ impl Table {
         if state.live.get(&session.id).is_some_and(|live| now.duration_since(live.used) >= state.limits.idle) {
             return false;
         }
-        state.enter(session, now);
+        if state.live.contains_key(&session.id) || !is_fixed(session) || state.has_room(&session.tenant) {
+            state.enter(session, now);
+        }
+        // An earlier edge gave it out. Where its place is taken, the id alone keeps it, without the idle clock.
         true
     }
 
@@ -144,28 +147,43 @@ impl Table {
 impl State {
     fn enter(&mut self, session: &Sealed, now: Instant) {
         self.leave(session.id);
+        let fixed = is_fixed(session);
         let own = self.by_tenant.get(&session.tenant).and_then(|own| Some((own.len(), *own.first_key_value()?.1)));
-        if let Some((_, idlest)) = own.filter(|(count, _)| *count >= self.limits.most_per_tenant) {
+        if let Some((_, idlest)) = own.filter(|(count, _)| !fixed && *count >= self.limits.most_per_tenant) {
             self.push_out(idlest, now);
         }
-        if self.live.len() >= self.limits.most
-            && let Some(idlest) = self.order.first_key_value().map(|(_, id)| *id)
-        {
-            self.push_out(idlest, now);
+        if self.live.len() >= self.limits.most {
+            match self.order.first_key_value().map(|(_, id)| *id) {
+                Some(idlest) => self.push_out(idlest, now),
+                // Fixed ones alone; another that is none lives by its id.
+                None if !fixed => return,
+                None => {}
+            }
         }
-        let tick = self.next;
-        self.next += 1;
-        self.order.insert(tick, session.id);
-        self.by_tenant.entry(session.tenant.clone()).or_default().insert(tick, session.id);
-        let (tenant, issued, expires) = (session.tenant.clone(), session.issued, session.expires);
-        self.live.insert(session.id, Live { tenant, used: now, tick, issued, expires });
+        let tick = if fixed {
+            self.fixed.take(&session.tenant);
+            None
+        } else {
+            let tick = self.next;
+            self.next += 1;
+            self.order.insert(tick, session.id);
+            self.by_tenant.entry(session.tenant.clone()).or_default().insert(tick, session.id);
+            Some(tick)
+        };
+        let times = Times { issued: session.issued, expires: session.expires };
+        let held = Departed::of(session);
+        self.live.insert(session.id, Live { tenant: session.tenant.clone(), used: now, tick, times, held });
     }
 
     fn leave(&mut self, id: SessionId) -> Option<Live> {
         let live = self.live.remove(&id)?;
-        self.order.remove(&live.tick);
+        let Some(tick) = live.tick else {
+            self.fixed.give_back(&live.tenant);
+            return Some(live);
+        };
+        self.order.remove(&tick);
         if let Some(own) = self.by_tenant.get_mut(&live.tenant) {
-            own.remove(&live.tick);
+            own.remove(&tick);
             if own.is_empty() {
                 self.by_tenant.remove(&live.tenant);
             }
@@ -178,11 +196,15 @@ impl State {
         if let Some(live) = self.leave(id)
             && now.duration_since(live.used) >= self.limits.idle
         {
-            let times = Times { issued: live.issued, expires: live.expires };
-            let ended = self.ended.entry(live.tenant).or_default();
-            ended.sessions.insert(id, times);
-            ended.shrink(self.limits.most_tombstones_per_tenant);
+            self.forget(id, live);
         }
+    }
+
+    /// An end that nobody asked for and that is not written down.
+    fn forget(&mut self, id: SessionId, live: Live) {
+        let ended = self.ended.entry(live.tenant).or_default();
+        ended.sessions.insert(id, live.times);
+        ended.shrink(self.limits.most_tombstones_per_tenant);
     }
 
     fn has_ended(&self, session: &Sealed) -> bool {
@@ -223,32 +245,9 @@ impl State {
     }
 }
 
-impl Ended {
-    fn into_records(self, tenant: &Tenant) -> Vec<Record> {
-        let minimum =
-            (self.minimum > Duration::ZERO).then(|| Record::Minimum { tenant: tenant.clone(), minimum: self.minimum });
-        let sessions = self.sessions.into_iter().map(|(session, Times { issued, expires })| Record::Session {
-            tenant: tenant.clone(),
-            session,
-            issued,
-            expires,
-        });
-        minimum.into_iter().chain(sessions).collect()
-    }
-
-    /// Keeps at most so many sessions one by one; the oldest of the rest become a minimum issue time.
-    fn shrink(&mut self, most: usize) -> bool {
-        let mut raised = false;
-        while self.sessions.len() > most
-            && let Some((oldest, issued)) =
-                self.sessions.iter().min_by_key(|(_, times)| times.issued).map(|(id, times)| (*id, times.issued))
-        {
-            self.sessions.remove(&oldest);
-            self.minimum = self.minimum.max(issued.saturating_add(Duration::from_millis(1)));
-            raised = true;
-        }
-        raised
-    }
+/// A native worker keeps something for each of its sessions.
+fn is_fixed(session: &Sealed) -> bool {
+    session.catalogue == Catalogue::Native
 }
 
 #[cfg(test)]

@@ -39,7 +39,9 @@ fn check(
     let kind = Kind::Request { id, method: "tools/list".to_owned() };
     let placed = stage.0.place(Parsed::for_test(call, principal.clone(), kind, era));
     placed.map_err(|rejection| rejection.cause).map(|place| match place {
-        Place::Forward(routed, _) => ("forward", routed.session.and_then(|session| session.upstream)),
+        Place::Open(routed, _) | Place::Forward(routed, _) => {
+            ("forward", routed.session.and_then(|session| session.upstream))
+        }
         Place::End(routed, _) => ("end", routed.session.and_then(|session| session.upstream)),
         Place::Done => ("done", None),
     })

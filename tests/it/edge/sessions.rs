@@ -241,3 +241,96 @@ async fn a_native_tenant_without_a_worker_gets_an_error_and_never_another_worker
     assert_eq!((answer.status, answer.code(), answer.json()["id"].clone()), (503, -31503, 1.into()));
     assert_eq!(worker.count(), 0);
 }
+
+async fn initialize(edge: &Edge, token: &str) -> Answer {
+    edge.ask(&[("Authorization", &format!("Bearer {token}"))], INIT).await
+}
+
+#[tokio::test]
+async fn a_native_worker_is_not_asked_for_a_session_beyond_its_tenants_bound() {
+    let (alices, bobs) = (Worker::sessionful().await, Worker::plain().await);
+    let setting = Setting::native(&[("alice", &alices), ("bob", &bobs)]);
+    let edge = setting.with(|config| config.sessions.most_per_tenant = 2).start().await;
+    let (first, second) = (edge.session().await, edge.session().await);
+    let refused = initialize(&edge, "tok-alice").await;
+    assert_eq!((refused.status, refused.code(), refused.json()["id"].clone()), (503, -31503, 1.into()));
+    assert!(refused.header("retry-after").is_some() && refused.text().contains("Nothing was sent"), "{refused:?}");
+    assert_eq!(alices.count(), 2, "the worker was not asked");
+    for session in [&first, &second] {
+        assert_eq!(list(&edge, "tok-alice", session).await.status, 200, "none was pushed out");
+    }
+    edge.session_of("tok-bob").await;
+    assert_eq!(end(&edge, "tok-alice", &first).await, 204);
+    edge.session().await;
+}
+
+#[tokio::test]
+async fn native_sessions_of_all_tenants_have_one_bound_too() {
+    let (alices, bobs) = (Worker::sessionful().await, Worker::plain().await);
+    let setting = Setting::native(&[("alice", &alices), ("bob", &bobs)]);
+    let edge = setting.with(|config| config.sessions.most = 1).start().await;
+    edge.session().await;
+    let refused = initialize(&edge, "tok-bob").await;
+    assert_eq!((refused.status, refused.header("retry-after").is_some(), bobs.count()), (503, true, 0));
+}
+
+#[tokio::test]
+async fn an_initialize_that_opens_nothing_gives_its_place_back() {
+    let worker = Worker::scripted(|arrival, mut talk| async move {
+        match arrival.connection {
+            1 => talk.send("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n").await,
+            2 => return Next::Close(talk),
+            _ => talk.json("Mcp-Session-Id: UPSTREAM-SECRET\r\n", &arrival.result()).await,
+        }
+        Next::Close(talk)
+    })
+    .await;
+    let setting = Setting::native(&[("alice", &worker)]);
+    let edge = setting.with(|config| config.sessions.most_per_tenant = 1).start().await;
+    for _ in 0..2 {
+        assert_eq!(initialize(&edge, "tok-alice").await.status / 100, 5);
+    }
+    edge.session().await;
+    assert_eq!(initialize(&edge, "tok-alice").await.status, 503);
+    assert_eq!(worker.count(), 3);
+}
+
+#[tokio::test]
+async fn a_sandboxes_idlest_session_makes_room_and_is_known_again() {
+    let worker = Worker::plain().await;
+    let setting = Setting::sandbox(&worker);
+    let edge = setting.with(|config| config.sessions.most_per_tenant = 1).start().await;
+    let (first, second) = (edge.session().await, edge.session().await);
+    for session in [&first, &second, &first] {
+        assert_eq!(list(&edge, "tok-alice", session).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_native_worker_is_told_of_a_session_that_was_idle_for_too_long() {
+    let worker = Worker::sessionful().await;
+    let setting = Setting::native(&[("alice", &worker)]);
+    let idle = std::time::Duration::from_millis(50);
+    let edge = setting.with(|config| config.sessions.idle = idle).start().await;
+    let session = edge.session().await;
+    let told = &worker.arrivals(2).await[1];
+    assert_eq!((told.method.as_str(), told.header("mcp-session-id")), ("DELETE", Some("UPSTREAM-SECRET")));
+    assert_eq!(told.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(list(&edge, "tok-alice", &session).await.status, 404);
+}
+
+#[tokio::test]
+async fn two_edges_with_one_key_serve_each_others_sessions_in_turn() {
+    let worker = Worker::sessionful().await;
+    let edges = [Setting::native(&[("alice", &worker)]), Setting::native(&[("alice", &worker)])];
+    let [first, second] = edges.map(|setting| setting.key(9).with(|config| config.rates.tenant_burst = 2000));
+    let edges = [first.start().await, second.start().await];
+    let mut clients = [edges[0].client().await, edges[1].client().await];
+    let session = edges[0].session().await;
+    for call in 0..1000 {
+        let client = &mut clients[call % 2];
+        client.post(&[("Mcp-Session-Id", &session)], LIST).await;
+        assert_eq!(client.answer().await.status, 200, "call {call}");
+    }
+    assert_eq!(worker.count(), 1001);
+}

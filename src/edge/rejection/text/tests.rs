@@ -48,6 +48,7 @@ fn causes() -> Vec<Cause> {
         Cause::NoSession,
         Cause::UnknownSession,
         Cause::ForeignSession,
+        Cause::TenantSessions { most: 1 },
         Cause::SessionNotEnded,
         Cause::NoWorker,
         Cause::NotSent,
@@ -84,6 +85,7 @@ fn the_wait_in_the_text_is_the_wait_in_the_header() {
                 | Cause::TooManyRequests { .. }
                 | Cause::TenantBusy { .. }
                 | Cause::TenantFull { .. }
+                | Cause::TenantSessions { .. }
                 | Cause::EdgeBusy
                 | Cause::NotSent
                 | Cause::WorkerError(StatusCode::SERVICE_UNAVAILABLE)

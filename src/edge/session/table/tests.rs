@@ -1,9 +1,10 @@
 use std::fs::File;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kit::Tenant;
 
-use super::{Table, compacted};
+use super::{Full, Table, compacted};
 use crate::edge::Version;
 use crate::edge::config::Sessions as Limits;
 use crate::edge::session::seal::{Sealed, SessionId};
@@ -38,6 +39,14 @@ fn session(tenant: &str, issued: u64) -> Sealed {
         issued,
         expires: issued + limits().lifetime,
     }
+}
+
+fn native(tenant: &str, issued: u64) -> Sealed {
+    Sealed { catalogue: Catalogue::Native, upstream: Some("THEIRS".to_owned()), ..session(tenant, issued) }
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).expect("a tenant")
 }
 
 fn today() -> Duration {
@@ -189,4 +198,65 @@ async fn the_record_grows_to_its_bound_and_an_end_beyond_it_is_not_promised() {
     assert!(!full.touch(&second, kit::clock::now(), today()), "for now it has ended all the same");
     table(2 * each).end(&third, today()).await.expect("written");
     assert_eq!(length(), 2 * each);
+}
+
+#[test]
+fn a_native_tenant_gets_its_places_and_not_one_more_and_a_refusal_takes_none() {
+    let (table, start) = (Arc::new(table()), kit::clock::now());
+    let reserve = |name| table.reserve(&tenant(name), start, today());
+    let held = [reserve("a"), reserve("a"), reserve("a")];
+    assert!(held.iter().all(Result::is_ok));
+    assert_eq!(reserve("a").err(), Some(Full::Tenant { most: 3 }));
+    let _last = reserve("b").expect("the last of all");
+    assert_eq!(reserve("c").err(), Some(Full::All));
+    drop(held);
+    assert!(reserve("c").is_ok());
+}
+
+#[tokio::test]
+async fn a_native_session_is_never_pushed_out_and_gives_its_place_back_at_its_end() {
+    let (table, start) = (Arc::new(table()), kit::clock::now());
+    let sessions = [native("a", 1), native("a", 2), native("a", 3)];
+    for session in &sessions {
+        table.insert(session, start);
+    }
+    for n in 0..9 {
+        table.insert(&session("b", n), start);
+    }
+    assert_eq!(table.live(), 4, "one place is left for the cache");
+    assert_eq!(table.reserve(&tenant("a"), start, today()).err(), Some(Full::Tenant { most: 3 }));
+    // An earlier edge's: served, and it takes no place that is not there.
+    assert!(table.touch(&native("a", 4), start, today()));
+    assert_eq!(table.live(), 4);
+    table.end(&sessions[0], today()).await.expect("nothing to write");
+    assert!(table.reserve(&tenant("a"), start, today()).is_ok());
+}
+
+#[test]
+fn a_native_session_departs_when_a_clock_ends_it_and_its_worker_is_to_be_told_once() {
+    let (table, start) = (Arc::new(table()), kit::clock::now());
+    let (idle, used, old) = (native("a", 1), native("a", 9), native("a", 0));
+    for session in [&idle, &used, &old] {
+        table.insert(session, start);
+    }
+    assert!(table.touch(&used, start + before(HOUR), today()) && table.touch(&old, start + before(HOUR), today()));
+    table.sweep(start + before(HOUR), today());
+    assert!(table.departed().is_none());
+    table.sweep(start + HOUR, before(old.expires));
+    assert_eq!(table.departed().map(|gone| gone.session).as_deref(), Some("THEIRS"));
+    assert!(table.departed().is_none());
+    assert!(!table.touch(&idle, start + HOUR, today()), "and stays ended");
+    table.sweep(start + HOUR, old.expires);
+    assert!(table.departed().is_some(), "the one that is used has its expiry too");
+    assert!(table.departed().is_none());
+}
+
+#[test]
+fn a_full_table_looks_first_whether_a_session_is_over() {
+    let (table, start) = (Arc::new(table()), kit::clock::now());
+    for n in 0..3 {
+        table.insert(&native("a", n), start);
+    }
+    assert!(table.reserve(&tenant("a"), start + before(HOUR), today()).is_err());
+    assert!(table.reserve(&tenant("a"), start + 2 * HOUR, today()).is_ok());
 }
