@@ -6,24 +6,22 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
 use kit::Secret;
 use kit::http::Limits;
-use kit::worker::{Call, Catalogue, Pending, Refused, Reply, Sharing, Worker};
+use kit::worker::{Call, Catalogue, Pending, Refused, Reply, Worker};
 use serde_json::json;
 
 /// An MCP worker that says what it was told.
 #[derive(Parser)]
-#[command(version)]
 struct Arguments {
     /// Loopback address to listen on, for example 127.0.0.1:9100.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long)]
     listen: String,
     /// File with the token that the edge shows.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long)]
     token_file: PathBuf,
 }
 
@@ -50,17 +48,15 @@ impl Worker for Echo {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let secret = std::fs::read_to_string(&arguments.token_file)
-        .with_context(|| format!("read {}", arguments.token_file.display()))?;
-    anyhow::ensure!(!secret.trim().is_empty(), "{} is empty", arguments.token_file.display());
+    let secret = std::fs::read_to_string(&arguments.token_file).context("read the token file")?;
+    anyhow::ensure!(!secret.trim().is_empty(), "the token file is empty");
     let listener = TcpListener::bind(&arguments.listen).with_context(|| format!("listen on {}", arguments.listen))?;
     let tools = json!([{
         "name": "echo", "title": "Echo", "description": "Returns the text that it is given.",
         "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] },
         "annotations": { "title": "Echo", "readOnlyHint": true, "openWorldHint": false },
     }]);
-    let catalogue = Catalogue::new("playground-echo", env!("CARGO_PKG_VERSION"), tools)?
-        .kept_for(Duration::from_secs(3600), Sharing::Public);
+    let catalogue = Catalogue::new("playground-echo", env!("CARGO_PKG_VERSION"), tools)?;
     writeln!(std::io::stderr(), "echo-worker: ready on {}", listener.local_addr()?)?;
     let stop = async {
         let _ = tokio::signal::ctrl_c().await;
