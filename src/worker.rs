@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod child;
+pub mod endpoint;
 pub mod eras;
 pub mod handoff;
 pub mod manifest;
@@ -20,6 +21,7 @@ use kit::{Secret, Tenant};
 use crate::identity::{Catalogue, Principal};
 
 pub use address::Loopback;
+pub use endpoint::Endpoint;
 pub use eras::Eras;
 pub use terms::Terms;
 

@@ -1,7 +1,8 @@
 //! The list of native workers, in the format that the original reads.
 //!
 //! `{"workers":[{"tenant":"alice","address":"127.0.0.1:8401","token_file":"alice.key"}]}`, strictly: unknown members
-//! are refused at both levels, tenants and addresses are distinct, and every fault names its file and place.
+//! are refused at both levels, tenants and addresses are distinct, and every fault names its file and place. What the
+//! original does not know may be added to an entry: `"path":"/mcp"`, for a worker that is not at `/`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::address::{Loopback, NotLoopback};
+use super::endpoint::{Endpoint, NotEndpoint};
 use super::terms::Terms;
 
 /// A manifest whose token files have been read.
@@ -58,6 +60,8 @@ pub enum Fault {
     Address(#[source] NotLoopback),
     #[error("address `{0}` is listed twice; each tenant has a worker of its own")]
     AddressTwice(Loopback),
+    #[error("path")]
+    Path(#[source] NotEndpoint),
     #[error("token file {} cannot be read", .0.display())]
     TokenFile(PathBuf, #[source] io::Error),
     #[error("token file {} must hold {FEWEST_TOKEN_BYTES} to {MOST_TOKEN_BYTES} of A-Z a-z 0-9 - . _ ~ + / = and at most one line end", .0.display())]
@@ -77,6 +81,7 @@ struct Row {
     tenant: String,
     address: String,
     token_file: PathBuf,
+    path: Option<String>,
 }
 
 /// Reads a manifest and every token file it names; blocking, for the start.
@@ -120,7 +125,9 @@ fn parse(
         let path = folder.join(&row.token_file);
         let token = read(&path).map_err(|fault| fail(Fault::TokenFile(path.clone(), fault)))?;
         let bearer = token.as_deref().and_then(bearer).ok_or_else(|| fail(Fault::Token(path)))?;
-        workers.push(Entry { tenant, address, bearer, terms: Terms::default() });
+        let path = row.path.as_deref().map(Endpoint::parse).transpose().map_err(|fault| fail(Fault::Path(fault)))?;
+        let terms = Terms { path: path.unwrap_or_default(), ..Terms::default() };
+        workers.push(Entry { tenant, address, bearer, terms });
     }
     Ok(Manifest { workers })
 }
@@ -190,6 +197,17 @@ mod tests {
         let manifest = check(text).expect("a manifest");
         assert_eq!(manifest.workers.len(), 2);
         assert_eq!(manifest.workers[1].tenant.as_str(), "Bob B");
+    }
+
+    #[test]
+    fn a_worker_that_is_elsewhere_than_the_originals_says_at_which_path() {
+        let row = |path: &str| {
+            check(&format!(r#"{{"workers":[{{"tenant":"a","address":"127.0.0.1:1","token_file":"k"{path}}}]}}"#))
+        };
+        let uri = |manifest: Manifest| manifest.workers[0].terms.path.uri();
+        assert_eq!(uri(row("").expect("a manifest")), "/");
+        assert_eq!(uri(row(r#","path":"/mcp""#).expect("a manifest")), "/mcp");
+        assert!(matches!(row(r#","path":"mcp""#).expect_err("no path").fault, Fault::Path(_)));
     }
 
     #[test]

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::endpoint::Endpoint;
+
 /// The terms that one worker is served on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// For logs and metrics, in place of the address.
     pub name: Option<String>,
+    pub path: Endpoint,
     pub bridge: Bridge,
     /// Whether the worker's lists are the same for everybody, so that answers that say `public` may stay so.
     pub shared_catalogue: bool,

@@ -49,6 +49,7 @@ pub(super) fn request(
     };
     let mut request = Request::new(body);
     *request.method_mut() = method;
+    *request.uri_mut() = upstream.terms.path.uri();
     *request.headers_mut() = headers;
     Ok(request)
 }

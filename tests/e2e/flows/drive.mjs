@@ -25,7 +25,7 @@ async function main() {
     const start = () => { worker.start(); return worker.listening(port); };
     await start();
     return {
-      w, port, process: worker, start, direct: new Wire(`http://127.0.0.1:${port}/`),
+      w, port, process: worker, start, direct: new Wire(`http://127.0.0.1:${port}${w.path ?? '/'}`),
       restart: async () => { await worker.kill(); await start(); },
     };
   }));
@@ -50,7 +50,7 @@ async function main() {
 async function startEdge(fleet) {
   const manifest = fleet.map(({ w, port }) => {
     writeFileSync(`${folder}/${w.name}.key`, randomBytes(32).toString('hex'), { mode: 0o600 });
-    return { tenant: w.name, address: `127.0.0.1:${port}`, token_file: `${w.name}.key`, ...w.manifest };
+    return { tenant: w.name, address: `127.0.0.1:${port}`, token_file: `${w.name}.key`, path: w.path, ...w.manifest };
   });
   writeFileSync(`${folder}/workers.json`, JSON.stringify({ workers: manifest }));
   const edge = new Process('edge', [

@@ -27,7 +27,7 @@ export const workers = [
     param: ['test_header_parameter', { region: 'north' }, 'Mcp-Param-Region'],
   },
   {
-    name: 'everything', modern: false, sessions: true, resumes: true,
+    name: 'everything', path: '/mcp', modern: false, sessions: true, resumes: true,
     argv: () => [node, '--import', `${here}loopback.mjs`, process.env.FLOWS_EVERYTHING, 'streamableHttp'],
     env: (port) => ({ PORT: `${port}` }),
     echo: (text) => ['echo', { message: text }], echoed: (text) => `Echo: ${text}`,
@@ -40,7 +40,7 @@ export const workers = [
     tellsSession: /^Session initialized with ID: (.*)$/,
   },
   {
-    name: 'mcp', modern: true, sessions: true, marks: true, told: true, listens: true,
+    name: 'mcp', path: '/mcp', modern: true, sessions: true, marks: true, told: true, listens: true,
     argv: (port) => [python, `${here}mcp_worker.py`, `${port}`],
     echo: (text) => ['echo', { text }], echoed: said,
     sleep: (ms, mark) => ['sleep', { ms, mark }],
@@ -48,7 +48,7 @@ export const workers = [
     foreign: 'grüße',
   },
   {
-    name: 'fastmcp', modern: true, sessions: true, marks: true, told: true,
+    name: 'fastmcp', path: '/mcp', modern: true, sessions: true, marks: true, told: true,
     argv: (port) => [python, `${here}fastmcp_worker.py`, `${port}`],
     echo: (text) => ['echo', { text }], echoed: said,
     sleep: (ms, mark) => ['sleep', { ms, mark }],

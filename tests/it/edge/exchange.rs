@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use playground::worker::Endpoint;
+
 use super::setting::{INIT, INTERNAL, LIST, MODERN, MODERN_LIST, Setting, within};
 use super::talk::{ABSENT, Answer, header};
 use super::worker::{Next, Worker};
@@ -70,6 +72,29 @@ async fn a_modern_call_keeps_its_mirrored_headers_and_a_native_worker_learns_no_
     assert_eq!(arrival.header("mcp-param-path"), Some("=?base64?w6Q=?="));
     for absent in ["x-playground-tenant", "x-playground-reference", "last-event-id", "mcp-session-id"] {
         assert_eq!(arrival.header(absent), None, "{absent}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_is_asked_at_its_own_path_and_the_others_at_the_originals() {
+    for (path, wanted) in [(None, "/"), (Some("/mcp"), "/mcp")] {
+        let worker = Worker::sessionful().await;
+        let mut setting = Setting::native(&[("alice", &worker)]);
+        if let Some(path) = path {
+            setting.terms.path = Endpoint::parse(path).unwrap();
+        }
+        let edge = setting.start().await;
+        let session = edge.session().await;
+        let within = [("Authorization", "Bearer tok-alice"), ("Mcp-Session-Id", session.as_str())];
+        for (method, body) in [("POST", Some(LIST)), ("DELETE", None)] {
+            let mut client = edge.client().await;
+            client.request(method, "/mcp", &within, body).await;
+            client.answer().await;
+        }
+        for arrival in worker.arrivals(3).await {
+            let line = format!("{} {wanted} HTTP/1.1\r\n", arrival.method);
+            assert!(arrival.head.starts_with(&line), "{}", arrival.head);
+        }
     }
 }
 

@@ -36,4 +36,4 @@ async def sleep(ms: int, mark: str, ctx: Context) -> str:
     return f"slept {mark}"
 
 
-worker.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), path="/", show_banner=False)
+worker.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), path="/mcp", show_banner=False)

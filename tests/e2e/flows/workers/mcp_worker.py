@@ -47,4 +47,4 @@ async def sleep(ms: int, mark: str, ctx: Context) -> str:
     return f"slept {mark}"
 
 
-worker.run(transport="streamable-http", host="127.0.0.1", port=int(sys.argv[1]), streamable_http_path="/")
+worker.run(transport="streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
