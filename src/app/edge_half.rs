@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,9 +23,9 @@ use super::words::{BeginEdge, FromEdge, Pem, ToEdge};
 use crate::edge::{self, Door, SessionKey};
 use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
-use crate::worker::Presence;
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
+use crate::worker::{Presence, Routes};
 use openings::Openings;
 use upstreams::Upstreams;
 
@@ -129,7 +129,8 @@ async fn serve(
         reloads,
     };
     let door = door(listener, begin.tls.as_ref())?;
-    let serving = edge::serve(vec![door], begin.limits, parts, async {
+    let limits = fitting(begin.limits, &parts.routes);
+    let serving = edge::serve(vec![door], limits, parts, async {
         // A sender that is gone is a stop too.
         let _ = stopped.await;
     });
@@ -143,6 +144,21 @@ async fn serve(
         }
     }
     Ok(())
+}
+
+/// The limits within what this process may open.
+fn fitting(mut limits: edge::Config, routes: &Routes) -> edge::Config {
+    // No limit: nothing to keep within.
+    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return limits };
+    if limits.fit(descriptors, routes.workers().count()) {
+        tracing::warn!(
+            descriptors,
+            connections = limits.connections.most,
+            exchanges = limits.exchanges.most,
+            "the limits do not fit into the descriptors of this process and are lowered; raise LimitNOFILE"
+        );
+    }
+    limits
 }
 
 /// Who is concerned by what the supervisor says.

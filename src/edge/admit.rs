@@ -1,12 +1,18 @@
 //! How much may be under way at once.
 //!
 //! Slots for each tenant and for all, and likewise a budget of bytes for request bodies. What does not fit is refused at
-//! once: nothing queues here. The last part of both is kept for tenants that hold none. The slot lives in the answer's body, so a stream counts until its last byte; when a legacy
+//! once: nothing queues here. The slot lives in the answer's body, so a stream counts until its last byte; when a legacy
 //! client leaves, the rest of the exchange keeps a share of the same permit until the worker is done.
+//!
+//! A tenant that holds nothing gets a slot: no tenant holds more than a quarter of all, and the last quarter is for first
+//! ones. Each that was ever taken beyond the common part is the only one of its tenant, so the slots in use are never more
+//! than the common part and one for each tenant that holds any. Once as many tenants as there are kept slots hold some at
+//! once, the next one is refused if the others have really filled everything.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -58,12 +64,14 @@ struct Taken {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Own {
     slots: usize,
+    streams: usize,
     bytes: usize,
 }
 
 struct Held {
     slots: Arc<Slots>,
     tenant: Tenant,
+    is_stream: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -84,12 +92,14 @@ struct Permitted {
 impl Admit {
     pub(crate) fn new(config: &Config) -> Self {
         let (most, whole_body) = (config.exchanges.clone(), config.requests.most_body_bytes);
+        warn_of_share(&most);
         let taken = Taken { most, whole_body, all: 0, by_tenant: HashMap::new(), bytes: 0 };
         Self(Arc::new(Slots { taken: Mutex::new(taken) }))
     }
 
     /// Takes up other bounds. What is under way keeps its place, also beyond them.
     pub(crate) fn adopt(&self, config: &Config) {
+        warn_of_share(&config.exchanges);
         let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.most = config.exchanges.clone();
         taken.whole_body = config.requests.most_body_bytes;
@@ -106,12 +116,20 @@ impl Admit {
     }
 }
 
+fn warn_of_share(most: &Exchanges) {
+    let share = most.slots_per_tenant();
+    if share < most.most_per_tenant {
+        tracing::warn!(asked = most.most_per_tenant, share, "a tenant gets no more than a quarter of all exchanges");
+    }
+}
+
 impl Slots {
     fn take(self: &Arc<Self>, tenant: &Tenant) -> Result<Permit, Cause> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.own(tenant);
-        if own.slots >= taken.most.most_per_tenant {
-            return Err(Cause::TenantBusy { most: taken.most.most_per_tenant });
+        let share = taken.most.slots_per_tenant();
+        if own.slots >= share {
+            return Err(Cause::TenantBusy { most: share });
         }
         let most = if own.slots == 0 { taken.most.most } else { taken.most.common_slots() };
         if taken.all >= most {
@@ -119,7 +137,11 @@ impl Slots {
         }
         taken.all += 1;
         taken.keep(tenant, Own { slots: own.slots + 1, ..own });
-        Ok(Permit(Arc::new(Held { slots: Arc::clone(self), tenant: tenant.clone() })))
+        Ok(Permit(Arc::new(Held {
+            slots: Arc::clone(self),
+            tenant: tenant.clone(),
+            is_stream: AtomicBool::new(false),
+        })))
     }
 }
 
@@ -138,6 +160,21 @@ impl Taken {
 }
 
 impl Permit {
+    /// Counts the exchange as a stream that has no end of its own, until the permit is given back.
+    pub(in crate::edge) fn becomes_stream(&self) -> Result<(), Cause> {
+        let Held { slots, tenant, is_stream } = &*self.0;
+        let mut taken = slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = taken.own(tenant);
+        let most = taken.most.most_streams_per_tenant;
+        if own.streams >= most {
+            return Err(Cause::TenantStreams { most });
+        }
+        if !is_stream.swap(true, Ordering::Relaxed) {
+            taken.keep(tenant, Own { streams: own.streams + 1, ..own });
+        }
+        Ok(())
+    }
+
     /// An empty share of the byte budget.
     pub(in crate::edge) fn reserve_nothing(&self) -> Reserved {
         Reserved { slots: Arc::clone(&self.0.slots), tenant: self.0.tenant.clone(), bytes: 0 }
@@ -189,7 +226,8 @@ impl Drop for Held {
         let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.own(&self.tenant);
         taken.all -= 1;
-        taken.keep(&self.tenant, Own { slots: own.slots - 1, ..own });
+        let streams = own.streams - usize::from(*self.is_stream.get_mut());
+        taken.keep(&self.tenant, Own { slots: own.slots - 1, streams, ..own });
     }
 }
 

@@ -79,8 +79,11 @@ pub struct Rates {
 #[serde(default, deny_unknown_fields)]
 pub struct Exchanges {
     pub most: usize,
-    /// At most a quarter of all, so that no tenant alone keeps the others out.
+    /// Never more than a quarter of all, whatever stands here, so that no tenant alone keeps the others out.
     pub most_per_tenant: usize,
+    /// Streams without an end of their own (GET, `subscriptions/listen`) of one tenant: below the slots it has, so that
+    /// it can still call while it listens.
+    pub most_streams_per_tenant: usize,
     /// Request bodies held at once, over all tenants. A declared length counts from the head on, and costs its sender
     /// nothing; so one tenant gets a part of this, and another part is kept for those that hold none.
     pub most_body_bytes: usize,
@@ -170,15 +173,38 @@ impl Default for Rates {
 
 impl Default for Exchanges {
     fn default() -> Self {
-        Self { most: 1024, most_per_tenant: 64, most_body_bytes: 256 * 1024 * 1024 }
+        Self { most: 1024, most_per_tenant: 64, most_streams_per_tenant: 32, most_body_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+impl Config {
+    /// Lowers what takes descriptors until it fits into so many, and says whether it had to: a connection and an exchange
+    /// take one each, and so does each connection that rests between exchanges with one of `workers`.
+    ///
+    /// An edge that ran out would fail in the middle of a call instead of refusing a connection.
+    #[must_use]
+    pub fn fit(&mut self, descriptors: u64, workers: usize) -> bool {
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).saturating_sub(SLACK);
+        let before = (self.connections.most, self.exchanges.most, self.answers.most_pooled);
+        self.answers.most_pooled = self.answers.most_pooled.min(descriptors / PARTS / workers.max(1));
+        let resting = self.answers.most_pooled.saturating_mul(workers);
+        self.exchanges.most = self.exchanges.most.min((descriptors / PARTS).max(1));
+        let left = descriptors.saturating_sub(resting).saturating_sub(self.exchanges.most);
+        self.connections.most = self.connections.most.min(left.max(1));
+        before != (self.connections.most, self.exchanges.most, self.answers.most_pooled)
     }
 }
 
 impl Exchanges {
-    /// Slots for whoever holds some already. The rest is kept for first ones, so that a few tenants together do not
-    /// keep out another that has asked for nothing yet.
+    /// What one tenant may hold.
+    pub(crate) fn slots_per_tenant(&self) -> usize {
+        self.most_per_tenant.min((self.most / PARTS).max(1))
+    }
+
+    /// Slots for whoever holds some already. The rest is kept for first ones: as many tenants as are kept slots always
+    /// get one each, whatever the others hold. Beyond so many at once, a first one is refused only when all are taken.
     pub(crate) fn common_slots(&self) -> usize {
-        self.most - self.most / PARTS
+        self.most.saturating_sub((self.most / PARTS).max(1))
     }
 
     /// Bytes of one tenant's bodies, so that no tenant alone keeps the others out; a whole body always fits.
@@ -227,3 +253,9 @@ impl Default for Stop {
 /// One tenant's share of the byte budget is one such part of the whole, and so is what is kept for first comers: of
 /// the default 256 MiB these are eight whole bodies each, and three tenants fit between before the last part is touched.
 const PARTS: usize = 4;
+
+/// Descriptors for what is neither connection nor exchange: listeners, the runtime, the store, the log, the control socket.
+const SLACK: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -55,6 +55,7 @@ pub(crate) enum Cause {
     // How much of it.
     TenantBusy { most: usize },
     TenantFull { most: usize },
+    TenantStreams { most: usize },
     EdgeBusy,
     // What it says.
     Unparsable,
@@ -81,6 +82,7 @@ pub(crate) enum Cause {
     Broken,
     WorkerRefusedUs,
     WorkerAnswerUnusable(&'static str),
+    ReplyTooLarge { most: u64 },
     WorkerError(StatusCode),
 }
 
@@ -177,7 +179,8 @@ impl Cause {
             Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TenantBusy { .. }
-            | Self::TenantFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            | Self::TenantFull { .. }
+            | Self::TenantStreams { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NoSuchPath | Self::MethodRemoved { .. } | Self::UnknownSession => StatusCode::NOT_FOUND,
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
@@ -187,7 +190,9 @@ impl Cause {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Self::Broken | Self::WorkerRefusedUs | Self::WorkerAnswerUnusable(_) => StatusCode::BAD_GATEWAY,
+            Self::Broken | Self::WorkerRefusedUs | Self::WorkerAnswerUnusable(_) | Self::ReplyTooLarge { .. } => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::WorkerError(status) => *status,
         }
     }
@@ -233,6 +238,7 @@ impl Cause {
             | Self::BodyBroken
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
+            | Self::TenantStreams { .. }
             | Self::EdgeBusy
             | Self::TenantSessions { .. }
             | Self::SessionNotEnded
@@ -242,6 +248,7 @@ impl Cause {
             | Self::Broken
             | Self::WorkerRefusedUs
             | Self::WorkerAnswerUnusable(_)
+            | Self::ReplyTooLarge { .. }
             | Self::WorkerError(_) => OWN_CODES - i64::from(self.status().as_u16()),
         }
     }
@@ -254,6 +261,7 @@ impl Cause {
             | Self::Broken
             | Self::WorkerRefusedUs
             | Self::WorkerAnswerUnusable(_)
+            | Self::ReplyTooLarge { .. }
             | Self::WorkerError(_) => Fault::Worker,
             Self::HeadTooLarge
             | Self::BadHost
@@ -279,6 +287,7 @@ impl Cause {
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
             | Self::TenantSessions { .. }
+            | Self::TenantStreams { .. }
             | Self::Unparsable
             | Self::BadShape(_)
             | Self::Repeated { .. }
@@ -323,8 +332,14 @@ impl Cause {
         if let Self::TenantSessions { .. } = self {
             return Some(SESSION_RETRY_SECONDS);
         }
-        let passes = matches!(self, Self::TenantBusy { .. } | Self::TenantFull { .. } | Self::EdgeBusy | Self::NotSent)
-            || *self == Self::WorkerError(StatusCode::SERVICE_UNAVAILABLE);
+        let passes = matches!(
+            self,
+            Self::TenantBusy { .. }
+                | Self::TenantFull { .. }
+                | Self::TenantStreams { .. }
+                | Self::EdgeBusy
+                | Self::NotSent
+        ) || *self == Self::WorkerError(StatusCode::SERVICE_UNAVAILABLE);
         passes.then_some(RETRY_SECONDS)
     }
 

@@ -26,9 +26,10 @@ pub(super) async fn take_up(
 
 async fn one(upstreams: &mut Upstreams, begin: &BeginEdge, reloads: &mpsc::Sender<edge::Reload>) -> Result<(), Fault> {
     let (done, outcome) = oneshot::channel();
+    let routes = upstreams.routes(begin)?;
     let reload = edge::Reload {
-        config: begin.limits.clone(),
-        routes: upstreams.routes(begin)?,
+        config: super::fitting(begin.limits.clone(), &routes),
+        routes,
         session_key: SessionKey::new(begin.session_key.0),
         #[cfg(feature = "tls")]
         identity: begin.tls.as_ref().map(super::identity).transpose()?,

@@ -44,13 +44,83 @@ fn a_permit_is_given_back_once_its_last_holder_ends() {
 
 #[test]
 fn the_last_quarter_of_the_slots_is_for_tenants_that_hold_none() {
-    let admit = limits(8, 6);
-    let _held: Vec<_> = (0..5).map(|_| check(&admit, "alice").expect("a slot")).collect();
-    let _bob = check(&admit, "bob").expect("the last of the common slots");
-    assert_eq!(check(&admit, "bob").err(), Some(Cause::EdgeBusy));
-    assert_eq!(check(&admit, "alice").err(), Some(Cause::EdgeBusy));
-    let _newcomers = [check(&admit, "carol").expect("a slot"), check(&admit, "dave").expect("a slot")];
-    assert_eq!(check(&admit, "erin").err(), Some(Cause::EdgeBusy));
+    let admit = limits(12, 12);
+    let _held: Vec<_> =
+        (0..9).map(|at| check(&admit, ["alice", "bob", "carol"][at % 3]).expect("a common slot")).collect();
+    let newcomers = ["dave", "erin", "frank"].map(|tenant| check(&admit, tenant).expect("a kept slot"));
+    assert_eq!(check(&admit, "dave").err(), Some(Cause::EdgeBusy));
+    assert_eq!(check(&admit, "grace").err(), Some(Cause::EdgeBusy));
+    drop(newcomers);
+    assert!(check(&admit, "grace").is_ok());
+}
+
+#[test]
+fn no_tenant_gets_more_than_a_quarter_whatever_the_operator_wrote() {
+    let admit = limits(12, 12);
+    let _held: Vec<_> = (0..3).map(|_| check(&admit, "alice").expect("a slot")).collect();
+    assert_eq!(check(&admit, "alice").err(), Some(Cause::TenantBusy { most: 3 }));
+}
+
+#[test]
+fn a_tenant_that_holds_nothing_is_admitted_whatever_up_to_as_many_tenants_as_slots_are_kept_have_done() {
+    // Slots, the operator's share, and how many are kept.
+    for (most, share, kept) in [(1, 1, 1), (2, 9, 1), (7, 2, 1), (8, 8, 2), (12, 12, 3), (40, 3, 10), (64, 64, 16)] {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for _history in 0..200 {
+            let admit = limits(most, share);
+            let mut held: Vec<(usize, Admitted)> = Vec::new();
+            // Long histories, greedy and less so.
+            let greed = 50 + random.below(50);
+            for _step in 0..200 {
+                let tenant = random.below(kept);
+                if random.below(100) < greed {
+                    let holds_none = held.iter().all(|(holder, _)| *holder != tenant);
+                    match check(&admit, &format!("t{tenant}")) {
+                        Ok(admitted) => held.push((tenant, admitted)),
+                        Err(cause) => assert!(!holds_none, "{cause:?}: {most} {share}, {} held", held.len()),
+                    }
+                } else if !held.is_empty() {
+                    drop(held.swap_remove(random.below(held.len())));
+                }
+            }
+            for tenant in (0..kept).filter(|tenant| held.iter().all(|(holder, _)| holder != tenant)) {
+                assert!(check(&admit, &format!("t{tenant}")).is_ok(), "{most} {share}");
+            }
+            drop(held);
+            assert_eq!(admit.under_way(), 0);
+        }
+    }
+}
+
+#[test]
+fn beyond_as_many_tenants_a_first_one_is_refused_only_when_all_slots_are_taken() {
+    let admit = limits(8, 8);
+    let _held: Vec<_> = (0..8).map(|at| check(&admit, &format!("t{at}")).expect("a free slot")).collect();
+    assert_eq!(check(&admit, "t8").err(), Some(Cause::EdgeBusy));
+}
+
+#[test]
+fn a_tenant_gets_its_streams_and_can_still_call() {
+    let admit = admit(Exchanges { most_streams_per_tenant: 2, ..Exchanges::default() }, 10);
+    let streams = [0; 2].map(|_| check(&admit, "alice").expect("a slot").permit);
+    assert!(streams.iter().all(|stream| stream.becomes_stream().is_ok()));
+    let third = check(&admit, "alice").expect("a slot").permit;
+    assert_eq!(third.becomes_stream(), Err(Cause::TenantStreams { most: 2 }));
+    assert_eq!(check(&admit, "bob").expect("a slot").permit.becomes_stream(), Ok(()));
+    drop(streams);
+    assert_eq!(third.becomes_stream(), Ok(()));
+}
+
+/// Xorshift: the histories are the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("31 bits") % end
+    }
 }
 
 #[test]

@@ -66,6 +66,10 @@ pub(super) fn of(cause: &Cause) -> String {
             "The request bodies of this tenant would take more than {most} bytes, which is the limit. Nothing was done. \
              Next: wait for one of its exchanges to end, then send it again."
         ),
+        Cause::TenantStreams { most } => format!(
+            "{most} streams of this tenant are open, which is the limit. Nothing was done. \
+             Next: close one, then open this one again."
+        ),
         Cause::EdgeBusy => "The server is at its limit. Nothing was done. Next: send it again in a few seconds.".into(),
         Cause::Unparsable => "The body is not JSON. Nothing was done. Next: send one JSON-RPC message.".into(),
         Cause::BadShape(problem) => {
@@ -146,6 +150,10 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::WorkerAnswerUnusable(problem) => format!(
             "The worker's answer is not usable: {problem}. Outcome unknown, and the call was not repeated. \
              Next: check the state before calling again."
+        ),
+        Cause::ReplyTooLarge { most } => format!(
+            "The worker's answer is larger than {most} bytes, which is the limit. The call has probably taken effect, and \
+             it was not repeated. Next: check the state, then ask for less at a time."
         ),
         Cause::WorkerError(status) if status.is_server_error() => format!(
             "The worker answered {status}. Outcome unknown: the call may or may not have taken effect, and it was not \
