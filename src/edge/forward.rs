@@ -8,6 +8,7 @@
 mod ahead;
 mod answer;
 mod carried;
+mod deadline;
 mod depart;
 mod discovery;
 mod eras;
@@ -26,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::{Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use kit::tasks::Tasks;
 use tokio::sync::watch;
@@ -38,7 +40,8 @@ use crate::worker::{Loopback, Upstream};
 pub(crate) use depart::Departures;
 
 use answer::{Absent, Shape};
-use leave::{Exchange, Leave};
+use deadline::Deadline;
+use leave::{Exchange, Leave, Rest};
 use pool::Pool;
 use relay::{Farewell, Relay, Terms};
 
@@ -136,12 +139,19 @@ impl Shared {
         let manner = Manner::of(&call, session.as_ref());
         let expects = expected(&call);
         let bounds = &upstream.terms.bounds;
-        let wait = if matches!(call, Call::End) { bounds.connect } else { bounds.head };
+        let deadline = if manner.endless { Deadline::never() } else { Deadline::after(bounds.total) };
+        if manner.endless {
+            permit.becomes_stream()?;
+        }
+        let ends = matches!(call, Call::End);
         let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
         // Nothing is sent before this returns, so dropping it leaves no trace.
-        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(bounds.connect).await?;
+        let connect = bounds.connect.min(deadline.left(kit::clock::now()));
+        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(connect).await?;
+        let wait = if ends { bounds.connect } else { bounds.head }.min(deadline.left(kit::clock::now()));
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
-        let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), self.limits.drain, permit, flight));
+        let rest = Rest { bound: self.limits.drain, deadline, most_reply_bytes: bounds.most_reply_bytes };
+        let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), rest, permit, flight));
         let exchange = Exchange::new(wire.send(request, wait), leave);
         let (answered, leave) = match cancelled {
             None => exchange.run().await,
@@ -156,9 +166,15 @@ impl Shared {
         let absent = absent(session.as_ref());
         let shape = answer::judge(&response, expects, absent)?;
         let (parts, body) = response.into_parts();
+        let most_bytes = if shape == Shape::Events { u64::MAX } else { bounds.most_reply_bytes };
+        if body.size_hint().lower() > most_bytes {
+            return Err(Cause::ReplyTooLarge { most: most_bytes });
+        }
         let terms = Terms {
             events: shape == Shape::Events,
             idle: bounds.idle,
+            deadline,
+            most_bytes,
             comment: self.limits.comment,
             reference: head.reference,
         };

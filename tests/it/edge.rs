@@ -1,5 +1,6 @@
 //! The edge by real sockets: a scripted worker behind it, raw connections before it.
 
+mod bounds;
 mod cases;
 #[cfg(feature = "tls")]
 pub(crate) mod certificate;

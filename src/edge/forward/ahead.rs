@@ -15,7 +15,8 @@ pub(super) async fn read(
 ) -> Result<Bytes, Cause> {
     let mut text = BytesMut::new();
     while let Some(frame) = relay.frame().await {
-        let data = frame.map_err(|_cut| Cause::Broken)?.into_data().unwrap_or_default();
+        let Ok(frame) = frame else { return Err(relay.why()) };
+        let data = frame.into_data().unwrap_or_default();
         if text.len() + data.len() > most {
             return Err(Cause::WorkerAnswerUnusable("it is too large for what was asked"));
         }

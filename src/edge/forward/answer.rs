@@ -96,6 +96,11 @@ pub(super) fn nothing() -> Answer {
     answer
 }
 
+/// Whether a head announces an event stream.
+pub(super) fn is_events(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).and_then(shape_of) == Some(Shape::Events)
+}
+
 fn shape_of(kind: &HeaderValue) -> Option<Shape> {
     let kind = kind.to_str().ok()?.split(';').next()?.trim();
     if kind.eq_ignore_ascii_case("application/json") {

@@ -51,7 +51,7 @@ impl Departures {
                 *request.headers_mut() = headers::departing(&upstream, &session)?;
                 let wire = pool.wire(upstream.terms.bounds.connect).await?;
                 let (response, wire) = wire.send(request, MOST_WAIT).await?.into_parts();
-                read_out(response.into_body(), wire).await;
+                read_out(response.into_body(), wire, upstream.terms.bounds.most_reply_bytes).await;
                 Ok::<_, crate::edge::Cause>(())
             };
             // The worker may have forgotten it by itself; whatever it says, there is nobody to tell.

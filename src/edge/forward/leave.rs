@@ -12,6 +12,8 @@ use tokio::time::timeout;
 
 use crate::edge::{Cause, Flight, Permit};
 
+use super::answer;
+use super::deadline::Deadline;
 use super::pool::Wire;
 
 /// The head of an answer, with the connection it came on.
@@ -31,9 +33,18 @@ pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Answered, Cause>>
 /// The right to finish in the background, with what the exchange holds.
 pub(super) struct Leave {
     tasks: Tasks,
-    bound: Duration,
+    rest: Rest,
     permit: Permit,
     flight: Option<Flight>,
+}
+
+/// How much is read of an answer that nobody waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Rest {
+    pub(super) bound: Duration,
+    pub(super) deadline: Deadline,
+    /// Of an answer that is no event stream.
+    pub(super) most_reply_bytes: u64,
 }
 
 impl Answered {
@@ -63,9 +74,11 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if let (Some(answer), Some(leave)) = (self.answer.take(), self.leave.take()) {
+            let most = leave.rest.most_reply_bytes;
             leave.finish(async move {
                 if let Ok(Answered { response, wire }) = answer.await {
-                    read_out(response.into_body(), wire).await;
+                    let most = if answer::is_events(response.headers()) { u64::MAX } else { most };
+                    read_out(response.into_body(), wire, most).await;
                 }
             });
         }
@@ -73,8 +86,8 @@ impl Drop for Exchange {
 }
 
 impl Leave {
-    pub(super) fn new(tasks: Tasks, bound: Duration, permit: Permit, flight: Option<Flight>) -> Self {
-        Self { tasks, bound, permit, flight }
+    pub(super) fn new(tasks: Tasks, rest: Rest, permit: Permit, flight: Option<Flight>) -> Self {
+        Self { tasks, rest, permit, flight }
     }
 
     /// Resolves when the client cancels the request after all; for ever otherwise.
@@ -91,7 +104,8 @@ impl Leave {
     /// Lets `rest` run to its end in the background; the permit is given back then.
     pub(super) fn finish(self, rest: impl Future<Output = ()> + Send + 'static) {
         let cancelled = self.cancelled();
-        let Self { tasks, bound, permit, flight } = self;
+        let Self { tasks, rest: Rest { bound, deadline, .. }, permit, flight } = self;
+        let bound = bound.min(deadline.left(kit::clock::now()));
         tasks.start(async move {
             tokio::select! {
                 () = cancelled => {}
@@ -102,12 +116,14 @@ impl Leave {
     }
 }
 
-/// Reads an answer to its end for nobody.
-pub(super) async fn read_out(mut body: Incoming, wire: Wire) {
+/// Reads an answer of at most so many bytes to its end for nobody.
+pub(super) async fn read_out(mut body: Incoming, wire: Wire, most: u64) {
+    let mut left = most;
     while let Some(frame) = body.frame().await {
-        if frame.is_err() {
-            return;
-        }
+        let Ok(frame) = frame else { return };
+        let length = frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
+        let Some(fewer) = left.checked_sub(length) else { return };
+        left = fewer;
     }
     wire.rest();
 }

@@ -12,6 +12,7 @@ use tokio::time::Sleep;
 
 use crate::edge::{Cause, Cut, Reference, Rejection, RequestId};
 
+use super::deadline::Deadline;
 use super::leave::{Leave, read_out};
 use super::pool::Wire;
 use super::sse::Events;
@@ -26,6 +27,9 @@ pub(super) struct Relay {
     farewell: Farewell,
     terms: Terms,
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Why the answer was cut.
+    why: Option<Cause>,
+    passed: u64,
     heard: Instant,
     spoken: Instant,
     alarm: Option<Pin<Box<Sleep>>>,
@@ -37,6 +41,9 @@ pub(super) struct Terms {
     pub(super) events: bool,
     /// Between two chunks of the worker's.
     pub(super) idle: Duration,
+    pub(super) deadline: Deadline,
+    /// Of an answer that is no event stream.
+    pub(super) most_bytes: u64,
     /// Between two signs of life on an event stream.
     pub(super) comment: Duration,
     pub(super) reference: Reference,
@@ -66,6 +73,8 @@ impl Relay {
             farewell,
             terms,
             ends,
+            why: None,
+            passed: 0,
             heard: now,
             spoken: now,
             alarm: None,
@@ -83,6 +92,11 @@ impl Relay {
         self.events = self.events.map(|_| Events::new());
     }
 
+    /// Why it has just been cut.
+    pub(super) fn why(&mut self) -> Cause {
+        self.why.take().unwrap_or(Cause::Broken)
+    }
+
     fn poll_worker(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Some((body, _)) = self.worker.as_mut() else { return Poll::Ready(None) };
         let frame = std::task::ready!(Pin::new(body).poll_frame(context));
@@ -97,13 +111,17 @@ impl Relay {
             if now.duration_since(self.heard) >= self.terms.idle {
                 return Poll::Ready(Silence::Over);
             }
+            let left = self.terms.deadline.left(now);
+            if left.is_zero() {
+                return Poll::Ready(Silence::Late);
+            }
             let comments = self.events.is_some_and(Events::between);
             let due = now.duration_since(self.spoken) >= self.terms.comment;
             if comments && due {
                 self.spoken = now;
                 return Poll::Ready(Silence::Comment);
             }
-            let patience = self.terms.idle.saturating_sub(now.duration_since(self.heard));
+            let patience = self.terms.idle.saturating_sub(now.duration_since(self.heard)).min(left);
             let quiet = self.terms.comment.saturating_sub(now.duration_since(self.spoken));
             let wait = if comments { patience.min(quiet) } else { patience };
             let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
@@ -122,12 +140,20 @@ impl Relay {
         }
     }
 
+    /// The call's time is over.
+    fn late(&mut self) -> Option<Result<Frame<Bytes>, Cut>> {
+        let after = self.terms.deadline.total();
+        tracing::warn!(?after, "the call has taken all its time and is cut");
+        self.break_off(Some(Cause::Timeout { after }))
+    }
+
     /// Ends before the worker does; the worker's side ends with it.
     fn break_off(&mut self, cause: Option<Cause>) -> Option<Result<Frame<Bytes>, Cut>> {
         self.worker = None;
         self.leave = None;
         let between = self.events.is_some_and(Events::between);
         let farewell = std::mem::replace(&mut self.farewell, Farewell::Nothing);
+        self.why.clone_from(&cause);
         match (farewell, cause) {
             (Farewell::Completed(id), None) if between => Some(Ok(Frame::data(completed(&id)))),
             (Farewell::Fault(id) | Farewell::Completed(id), Some(cause)) if between => {
@@ -144,6 +170,7 @@ impl Relay {
 enum Silence {
     Comment,
     Over,
+    Late,
 }
 
 impl Body for Relay {
@@ -165,10 +192,20 @@ impl Body for Relay {
             this.ends = None;
             return Poll::Ready(this.break_off(None));
         }
+        // Also for a worker that is never silent.
+        if this.terms.deadline.left(kit::clock::now()).is_zero() {
+            return Poll::Ready(this.late());
+        }
         match this.poll_worker(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 // Trailers are the worker's own matter.
                 let data = frame.into_data().unwrap_or_default();
+                this.passed = this.passed.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+                if this.passed > this.terms.most_bytes {
+                    let most = this.terms.most_bytes;
+                    tracing::warn!(most, "the worker's answer is too large and is cut");
+                    return Poll::Ready(this.break_off(Some(Cause::ReplyTooLarge { most })));
+                }
                 if let Some(events) = &mut this.events {
                     events.follow(&data);
                 }
@@ -194,6 +231,7 @@ impl Body for Relay {
                     tracing::warn!(?after, "the worker fell silent within its answer");
                     Poll::Ready(this.break_off(Some(Cause::Timeout { after })))
                 }
+                Silence::Late => Poll::Ready(this.late()),
             },
         }
     }
@@ -213,7 +251,7 @@ impl Body for Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if let (Some((body, wire)), Some(leave)) = (self.worker.take(), self.leave.take()) {
-            leave.finish(read_out(body, wire));
+            leave.finish(read_out(body, wire, self.terms.most_bytes.saturating_sub(self.passed)));
         }
     }
 }
