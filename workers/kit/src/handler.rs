@@ -163,6 +163,7 @@ pub(crate) const CARRIED: &[ProtocolVersion] = &[
     ProtocolVersion::V_2026_07_28,
 ];
 /// What is spoken at the end of a pipe, where the oldest revision is no transport of its own and its clients are alive.
+#[cfg(feature = "stdio")]
 pub(crate) const PIPED: &[ProtocolVersion] = ProtocolVersion::KNOWN_VERSIONS;
 /// What a line or body that is JSON but no message gets.
 pub(crate) const INVALID_REQUEST: i32 = -32600;

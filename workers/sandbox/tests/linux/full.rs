@@ -147,7 +147,11 @@ async fn opens_again_and_again() {
             Ok(started) => {
                 assert_eq!(finish(started).await.stdout, "x\n");
                 opened += 1;
-                backend.stop(&me).await.unwrap();
+                match backend.stop(&me).await {
+                    // The other process may have it already, since a command that has ended keeps nobody out.
+                    Ok(_) | Err(BackendError::Held { .. } | BackendError::NotProvisioned(_)) => {}
+                    Err(fault) => panic!("{fault}: {:?}", std::error::Error::source(&fault)),
+                }
             }
             Err(BackendError::Held { .. } | BackendError::NotProvisioned(_)) => {
                 tokio::time::sleep(Duration::from_millis(1)).await;
