@@ -9,6 +9,7 @@ mod clocks;
 mod encrypted;
 mod eras;
 mod exchange;
+mod faults;
 mod frames;
 mod half_sent;
 mod multiplexed;
