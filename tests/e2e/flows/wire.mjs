@@ -59,10 +59,11 @@ export class Wire {
     const answer = await this.initialize(capabilities);
     const id = answer.headers.get('mcp-session-id');
     const told = await answer.response(0);
-    if (!told.result) throw new Error(`initialize: ${answer.status} ${JSON.stringify(told)}`);
+    if (!told.result) throw Object.assign(new Error(`initialize: ${JSON.stringify(told)}`), { status: answer.status });
     const session = new Session(this, id, told.result);
     const confirmed = await session.post({ method: 'notifications/initialized' });
-    if (confirmed.status !== 202) throw new Error(`initialized: ${confirmed.status} ${await confirmed.text()}`);
+    const text = await confirmed.text();
+    if (confirmed.status !== 202) throw Object.assign(new Error(`initialized: ${text}`), { status: confirmed.status });
     return session;
   }
 }
