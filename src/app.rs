@@ -8,6 +8,7 @@ mod edge_half;
 mod edge_user;
 pub mod operate;
 mod secrets;
+mod session_keys;
 mod tls_files;
 pub mod words;
 mod worker_half;
@@ -39,6 +40,7 @@ pub use changeable::Again;
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub use secrets::{SecretError, bearer};
+pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use tls_files::TlsFault;
 pub use worker_half::worker_main;
 
@@ -78,6 +80,8 @@ pub enum BuildError {
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Secret(#[from] SecretError),
+    #[error(transparent)]
+    Keys(#[from] KeyError),
     #[error("choose the edge's user")]
     User(#[from] NoUser),
     #[error(transparent)]
@@ -100,7 +104,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let listener = bind(config.bind)?;
     let address = listener.local_addr().map_err(io("ask for the bound address"))?;
     let changeable::Read { stamps, read } = changeable::read(&config);
-    let Changeable { native, elsewhere, tls, limits } = read?;
+    let Changeable { native, elsewhere, tls, limits, session_keys } = read?;
     let count = native.len();
     let tasks = Tasks::new();
     let (ask, asked) = mpsc::channel(1);
@@ -108,11 +112,15 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     operators(&config, &tasks, ask)?;
     let user = edge_user(&config)?;
     let (sandbox, worker) = worker(&config, elsewhere, lock.as_ref())?;
-    let (session_key, tombstones) = secrets::session(config.state.as_ref(), &limits.sessions)?;
+    let session_keys = match session_keys {
+        Some(keys) => keys,
+        None => session_keys::ephemeral()?,
+    };
+    let tombstones = secrets::tombstones(config.state.as_ref(), &limits.sessions)?;
     let begin = BeginEdge {
         verbosity: config.verbosity.word(),
         limits,
-        session_key,
+        session_keys,
         store: config.credentials.display().to_string(),
         loose: loose(&config),
         backend: config.backend.clone(),

@@ -32,6 +32,8 @@ mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
 #[cfg(feature = "mcp-http")]
+mod session_key;
+#[cfg(feature = "mcp-http")]
 mod shell;
 #[cfg(feature = "mcp-http")]
 mod spelled;
@@ -88,6 +90,9 @@ enum Verb {
     /// Mint, list and revoke the tokens that clients present.
     #[cfg(feature = "mcp-http")]
     Token(token::Token),
+    /// Change the keys that seal public sessions.
+    #[cfg(feature = "mcp-http")]
+    SessionKey(session_key::SessionKey),
     #[cfg(feature = "mcp-http")]
     Exec(exec::Exec),
     #[cfg(feature = "mcp-http")]
@@ -142,6 +147,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Token(token) => token.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::SessionKey(key) => key.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::Worker(worker) => worker.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
@@ -170,6 +177,7 @@ impl Verb {
             | Self::Reload(_)
             | Self::Mcp(_)
             | Self::Token(_)
+            | Self::SessionKey(_)
             | Self::Exec(_)
             | Self::Shell(_)
             | Self::Clean(_)

@@ -16,6 +16,8 @@ pub struct Config {
     /// Without one, sessions end with the process and there is no operator socket.
     pub state: Option<StateDir>,
     pub credentials: PathBuf,
+    /// The session keys that several edges share [default: the state's own, else ones that end with the process].
+    pub session_key_file: Option<PathBuf>,
     /// What a credential of the original's form must name.
     pub backend: String,
     pub upstreams: Upstreams,

@@ -4,7 +4,7 @@
 //! format.json   {"version":1}; a newer one is refused
 //! lock          held by the one process that serves this state
 //! operator.sock the running service's door for the command line
-//! tokens.json   credentials          session.key   32 random bytes
+//! tokens.json   credentials          session.key   seals sessions
 //! tombstones.jsonl                   tokens/       tokens that quickstart minted, a file each
 //! imports/      NAME while that tenant is being imported
 //! ballast       given up where the disk is full

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::words::{BeginEdge, Native, Pem, Upstream};
-use super::{BuildError, bearer, chain, tls_files};
+use super::words::{BeginEdge, Keys, Native, Pem, Upstream};
+use super::{BuildError, bearer, chain, session_keys, tls_files};
 use crate::config::{Config, Upstreams};
 use crate::edge;
 use crate::supervise::{Fresh, Reading, Reread, Stamps};
@@ -27,6 +27,8 @@ pub(super) struct Changeable {
     pub(super) elsewhere: Option<Upstream>,
     pub(super) tls: Option<Pem>,
     pub(super) limits: edge::Config,
+    /// None where they end with the process.
+    pub(super) session_keys: Option<Keys>,
 }
 
 /// Reads all of it; blocking.
@@ -49,7 +51,7 @@ pub(super) fn reread(first: Config, again: Again) -> Reread {
 }
 
 fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdge) -> Fresh {
-    let Changeable { native, elsewhere, tls, mut limits } = changeable;
+    let Changeable { native, elsewhere, tls, mut limits, session_keys } = changeable;
     // A running edge keeps the bounds of its connections, and a door what it speaks.
     limits.connections.clone_from(&now.limits.connections);
     let serves_without_sandbox = !native.is_empty() && !first.needs_sandbox;
@@ -57,6 +59,7 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
         begin: BeginEdge {
             limits,
             native,
+            session_keys: session_keys.unwrap_or_else(|| now.session_keys.clone()),
             sandbox: elsewhere.or_else(|| now.sandbox.clone()),
             tls: if now.tls.is_some() { tls.or_else(|| now.tls.clone()) } else { None },
             ..now.clone()
@@ -92,6 +95,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
     if let Upstreams::Elsewhere { token_file, .. } = &config.upstreams {
         files.push(token_file.clone());
     }
+    files.extend(config.session_key_file.clone().or_else(|| Some(config.state.as_ref()?.session_key())));
     if let Some(tls) = &config.tls {
         files.extend([tls.certificate.clone(), tls.key.clone()]);
     }
@@ -107,11 +111,19 @@ fn changeable(config: &Config) -> Result<Changeable, BuildError> {
         }
         Upstreams::Sandbox { .. } | Upstreams::Native { .. } => None,
     };
+    let limits = limits(config);
+    let lifetime = limits.sessions.lifetime;
+    let session_keys = match (&config.session_key_file, &config.state) {
+        (Some(file), _) => Some(session_keys::read(file, lifetime)?),
+        (None, Some(state)) => Some(session_keys::read_or_make(&state.session_key(), lifetime)?),
+        (None, None) => None,
+    };
     Ok(Changeable {
         native: native.unwrap_or_default(),
         elsewhere,
         tls: config.tls.as_ref().map(tls_files::read).transpose()?,
-        limits: limits(config),
+        limits,
+        session_keys,
     })
 }
 

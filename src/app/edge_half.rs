@@ -20,7 +20,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Pem, ToEdge};
-use crate::edge::{self, Door, SessionKey};
+use crate::edge::{self, Door};
 use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
@@ -124,7 +124,7 @@ async fn serve(
     let parts = edge::Parts {
         credentials: Arc::new(credentials),
         routes,
-        session_key: SessionKey::new(begin.session_key.0),
+        session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: tombstones.map(File::from),
         reloads,
     };

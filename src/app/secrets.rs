@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::Secret;
 
-use super::words::Key;
 use crate::edge;
 use crate::state::StateDir;
 use crate::worker::manifest;
@@ -24,8 +23,6 @@ pub enum SecretError {
         #[source]
         source: io::Error,
     },
-    #[error("{} does not hold {KEY_BYTES} bytes; remove it, which ends the sessions that it sealed", .0.display())]
-    Key(PathBuf),
     #[error("{} must hold 32 to 1024 of A-Z a-z 0-9 - . _ ~ + / = and at most one line end", .0.display())]
     Bearer(PathBuf),
     #[error("the system has no randomness")]
@@ -46,18 +43,17 @@ pub fn bearer(path: &Path) -> Result<Secret, SecretError> {
     manifest::bearer(&text).ok_or_else(|| SecretError::Bearer(path.to_owned()))
 }
 
-/// The key that seals sessions, and the list of those that were ended: both outlive the service where it has a state.
-pub(super) fn session(
+/// The list of sessions that were ended, which outlives the service where it has a state.
+pub(super) fn tombstones(
     state: Option<&StateDir>,
     limits: &edge::config::Sessions,
-) -> Result<(Key, Option<OwnedFd>), SecretError> {
-    let Some(state) = state else { return Ok((Key(random()?), None)) };
-    let key = key(&state.session_key())?;
+) -> Result<Option<OwnedFd>, SecretError> {
+    let Some(state) = state else { return Ok(None) };
     let path = state.tombstones();
     compact(&path, limits)?;
     let tombstones =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open", &path))?;
-    Ok((key, Some(tombstones.into())))
+    Ok(Some(tombstones.into()))
 }
 
 /// Makes the record of ended sessions small again. Nobody appends to it meanwhile: the state's lock is ours, and an edge
@@ -74,18 +70,6 @@ fn compact(path: &Path, limits: &edge::config::Sessions) -> Result<(), SecretErr
         tracing::warn!(path = %path.display(), %fault, "the record of ended sessions cannot be made smaller");
     }
     Ok(())
-}
-
-fn key(path: &Path) -> Result<Key, SecretError> {
-    match std::fs::read(path) {
-        Ok(bytes) => bytes.try_into().map(Key).map_err(|_bytes| SecretError::Key(path.to_owned())),
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
-            let key = random()?;
-            kit::durable::replace(path, 0o600, &key).map_err(at("write", path))?;
-            Ok(Key(key))
-        }
-        Err(fault) => Err(at("read", path)(fault)),
-    }
 }
 
 fn random() -> Result<[u8; KEY_BYTES], SecretError> {

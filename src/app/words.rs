@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::edge::SessionKey;
 use crate::identity::store::Loose;
 use crate::worker::Terms;
 
@@ -61,7 +62,7 @@ pub enum FromEdge {
 pub struct BeginEdge {
     pub verbosity: String,
     pub limits: crate::edge::Config,
-    pub session_key: Key,
+    pub session_keys: Keys,
     /// What messages call the credential store.
     pub store: String,
     /// What to make of a store that others may open.
@@ -100,9 +101,9 @@ pub struct Native {
     pub worker: Upstream,
 }
 
-/// The key that seals public session ids. It does not print itself.
+/// The keys of public session ids: the first seals, each opens. They do not print themselves.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Key(pub [u8; 32]);
+pub struct Keys(pub Vec<[u8; 32]>);
 
 /// From the supervisor to the sandbox worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -147,9 +148,18 @@ pub enum Down {
     Worker(ToWorker),
 }
 
-impl std::fmt::Debug for Key {
+impl Keys {
+    /// What the edge seals and opens with; none where there is no key.
+    #[must_use]
+    pub fn ring(&self) -> Option<SessionKey> {
+        let (newest, earlier) = self.0.split_first()?;
+        Some(SessionKey::new(*newest).with_earlier(earlier.iter().copied()))
+    }
+}
+
+impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(..)")
+        f.write_str("Keys(..)")
     }
 }
 

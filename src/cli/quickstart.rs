@@ -14,7 +14,7 @@ use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, serve, spelled, store, user};
 use crate::admin::words::{Answer, PileWish, Request};
-use crate::app::{self, BuildError};
+use crate::app::{self, BuildError, KeyError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Ledger, Loose, NewCredential, Opener, Verdict};
@@ -142,6 +142,7 @@ impl Quickstart {
         Config {
             bind: self.bind,
             credentials: state.credentials(),
+            session_key_file: None,
             state: Some(state),
             backend: "linux".to_owned(),
             upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
@@ -177,6 +178,10 @@ impl From<BuildError> for Failure {
             BuildError::State(fault) => fault.into(),
             fault @ BuildError::Bind { .. } if taken => Self::new(fault)
                 .hint("another program listens there: stop it, or choose another address with --bind, such as --bind 127.0.0.1:0"),
+            BuildError::Keys(fault @ KeyError::Io { .. }) => Self::new(fault)
+                .code(Code::Configuration)
+                .hint("`playground session-key rotate --file FILE` makes a key file where there is none"),
+            BuildError::Keys(fault) => Self::new(fault).code(Code::Configuration),
             BuildError::Tls(fault) => {
                 let remedy = fault.remedy();
                 Self::new(fault).code(Code::Configuration).hint(remedy)

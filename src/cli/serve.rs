@@ -43,6 +43,11 @@ pub(super) struct Serve {
     #[arg(long = "trusted-proxy", value_name = "ADDR")]
     proxies: Vec<std::net::IpAddr>,
 
+    /// The keys that seal public sessions, for edges that serve each other's; `playground session-key` makes it
+    /// [default: session.key in the state directory].
+    #[arg(long, value_name = "FILE")]
+    session_key_file: Option<PathBuf>,
+
     /// Idle time after which a public session ends.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     idle_timeout_secs: u64,
@@ -159,6 +164,7 @@ impl Serve {
             bind: self.bind,
             state,
             credentials,
+            session_key_file: self.session_key_file,
             backend: self.backend.name().to_owned(),
             upstreams,
             hosts: self.hosts,

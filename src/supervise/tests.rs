@@ -13,7 +13,7 @@ use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Reading, Re
 use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
-use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Key, Upstream};
+use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Keys, Upstream};
 use crate::identity::store::Loose;
 use crate::worker::Terms;
 use crate::worker::child::Program;
@@ -26,7 +26,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
     let begin = BeginEdge {
         verbosity: "info".to_owned(),
         limits: crate::edge::Config::default(),
-        session_key: Key([0; 32]),
+        session_keys: Keys(vec![[0; 32]]),
         store: "tokens.json".to_owned(),
         loose: Loose::Refuse,
         backend: "linux".to_owned(),

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
 use crate::http::{delete, post};
-use crate::process::{PATIENCE, Service, is_root, program, skip};
+use crate::process::{PATIENCE, Service, is_root, playground, program, run, skip, text};
 
 /// A service of one native worker, with a state.
 fn native(place: &Path, worker: &FakeWorker) -> Service {
@@ -97,6 +97,56 @@ fn a_killed_edge_is_back_within_a_second() {
 }
 
 #[test]
+fn sessions_outlive_a_rotation_of_the_key_and_are_shared_by_services_with_one_key_file() {
+    let place = tempfile::tempdir().expect("a folder");
+    let worker = FakeWorker::start(Manner::Answers);
+    worker.write(place.path());
+    let file = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
+    let rotate = || {
+        let output = run(playground(["session-key", "rotate", "--file", &file("shared.key")]));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    let serve = |state: &str| {
+        let mut service = Service::serve(
+            &place.path().join(state),
+            &[
+                "--backend",
+                "jail",
+                "--tokens",
+                &file("tokens.json"),
+                "--faculties-workers",
+                &file("workers.json"),
+                "--session-key-file",
+                &file("shared.key"),
+            ],
+        );
+        let address = service.ready();
+        (service, address)
+    };
+    let open = |address| {
+        let opened = post(address, "/", Some(PUBLIC), &[], INITIALIZE);
+        opened.head.get("mcp-session-id").expect("a session").clone()
+    };
+    let ping = |address, session: &str| {
+        let headers = [("mcp-session-id", session), ("mcp-protocol-version", "2025-06-18")];
+        post(address, "/", Some(PUBLIC), &headers, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).status
+    };
+    rotate();
+    let (first, there) = serve("first");
+    let (mut second, mut here) = serve("second");
+    let old = open(there);
+    assert_eq!((ping(there, &old), ping(here, &old)), (200, 200));
+    rotate();
+    second.stop();
+    (second, here) = serve("second");
+    assert_eq!(ping(here, &old), 200, "the key before is kept");
+    let new = open(here);
+    assert_eq!((ping(here, &new), ping(there, &new)), (200, 404), "the fresh one seals");
+    first.stop();
+    second.stop();
+}
+
+#[test]
 fn a_session_outlives_the_edge_and_the_whole_service() {
     let place = tempfile::tempdir().expect("a folder");
     let worker = FakeWorker::start(Manner::Answers);
@@ -163,7 +213,7 @@ fn a_state_is_served_once_and_a_port_is_bound_once() {
     worker.write(elsewhere.path());
     let file = |name: &str| elsewhere.path().join(name).to_str().expect("text").to_owned();
     let flags = ["--tokens", &file("tokens.json"), "--faculties-workers", &file("workers.json"), "--bind", &address];
-    let mut command = crate::process::playground(["serve"]);
+    let mut command = playground(["serve"]);
     command.args(flags);
     let mut third = Service::start(command);
     assert_eq!(third.ended_within(PATIENCE).code(), Some(1));
@@ -182,7 +232,7 @@ fn an_edge_that_cannot_begin_says_why() {
     ] {
         FakeWorker::start(Manner::Answers).write(place.path());
         std::fs::write(place.path().join(file), text).expect("written");
-        let mut command = crate::process::playground(["serve", "--bind", "127.0.0.1:0", "--tokens", "tokens.json"]);
+        let mut command = playground(["serve", "--bind", "127.0.0.1:0", "--tokens", "tokens.json"]);
         command.args(["--faculties-workers", "workers.json", "--backend", "jail"]).current_dir(place.path());
         if file == "not-a-certificate" {
             command.args(["--tls-cert", file, "--tls-key", file]);

@@ -26,6 +26,8 @@ fn the_help_of_every_verb_has_an_example() {
         "token mint",
         "token list",
         "token revoke",
+        "session-key",
+        "session-key rotate",
         "exec",
         "clean",
         "reload",

@@ -6,7 +6,7 @@ use super::Fault;
 use super::upstreams::Upstreams;
 use crate::app::chain;
 use crate::app::words::{BeginEdge, FromEdge};
-use crate::edge::{self, SessionKey};
+use crate::edge;
 
 /// Takes up one after the other, and says of each what became of it.
 pub(super) async fn take_up(
@@ -30,7 +30,7 @@ async fn one(upstreams: &mut Upstreams, begin: &BeginEdge, reloads: &mpsc::Sende
     let reload = edge::Reload {
         config: super::fitting(begin.limits.clone(), &routes),
         routes,
-        session_key: SessionKey::new(begin.session_key.0),
+        session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         #[cfg(feature = "tls")]
         identity: begin.tls.as_ref().map(super::identity).transpose()?,
         done,

@@ -89,7 +89,7 @@ mod tests {
     use kit::{Secret, Tenant};
 
     use super::Upstreams;
-    use crate::app::words::{BeginEdge, Key, Native, Upstream};
+    use crate::app::words::{BeginEdge, Keys, Native, Upstream};
     use crate::identity::Catalogue;
     use crate::identity::store::Loose;
     use crate::worker::{Presence, Terms};
@@ -108,7 +108,7 @@ mod tests {
         BeginEdge {
             verbosity: "info".to_owned(),
             limits: crate::edge::Config::default(),
-            session_key: Key([0; 32]),
+            session_keys: Keys(vec![[0; 32]]),
             store: "tokens.json".to_owned(),
             loose: Loose::Refuse,
             backend: "linux".to_owned(),

@@ -12,9 +12,12 @@ use kit::Tenant;
 use crate::edge::Version;
 use crate::identity::Catalogue;
 
-/// What seals session ids. Two edges with the same key serve each other's sessions.
+/// What seals session ids, and what did before it. Two edges with the same keys serve each other's sessions.
 #[derive(Clone)]
-pub struct SessionKey([u8; 32]);
+pub struct SessionKey {
+    newest: [u8; 32],
+    earlier: Vec<[u8; 32]>,
+}
 
 /// The random part of a session's id, by which tables know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +37,10 @@ pub(super) struct Sealed {
     pub(super) expires: Duration,
 }
 
-pub(super) struct Sealer(RandomizedNonceKey);
+pub(super) struct Sealer {
+    newest: RandomizedNonceKey,
+    earlier: Vec<RandomizedNonceKey>,
+}
 
 /// The session key cannot be used.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -43,8 +49,14 @@ pub(crate) struct BadKey;
 
 impl SessionKey {
     #[must_use]
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn new(newest: [u8; 32]) -> Self {
+        Self { newest, earlier: Vec::new() }
+    }
+
+    /// Ids that were sealed with these are opened still.
+    #[must_use]
+    pub fn with_earlier(self, earlier: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        Self { earlier: earlier.into_iter().collect(), ..self }
     }
 
     /// A key that ends with the process, and its sessions with it. Nothing comes back without randomness.
@@ -52,7 +64,7 @@ impl SessionKey {
     pub fn ephemeral() -> Option<Self> {
         let mut bytes = [0; 32];
         aws_lc_rs::rand::fill(&mut bytes).ok()?;
-        Some(Self(bytes))
+        Some(Self::new(bytes))
     }
 }
 
@@ -80,13 +92,15 @@ impl SessionId {
 
 impl Sealer {
     pub(super) fn new(key: &SessionKey) -> Result<Self, BadKey> {
-        RandomizedNonceKey::new(&AES_256_GCM, &key.0).map(Self).map_err(|_unspecified| BadKey)
+        let read = |key: &[u8; 32]| RandomizedNonceKey::new(&AES_256_GCM, key).map_err(|_unspecified| BadKey);
+        let earlier = key.earlier.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { newest: read(&key.newest)?, earlier })
     }
 
     /// The public id, fresh at every call.
     pub(super) fn seal(&self, session: &Sealed) -> Option<HeaderValue> {
         let mut text = session.encode()?;
-        let nonce = self.0.seal_in_place_append_tag(Aad::from(PURPOSE), &mut text).ok()?;
+        let nonce = self.newest.seal_in_place_append_tag(Aad::from(PURPOSE), &mut text).ok()?;
         let mut whole = nonce.as_ref().to_vec();
         whole.extend_from_slice(&text);
         let mut value = HeaderValue::from_str(&URL_SAFE_NO_PAD.encode(whole)).ok()?;
@@ -99,11 +113,9 @@ impl Sealer {
         if public.len() > MOST_PUBLIC_BYTES {
             return None;
         }
-        let mut whole = URL_SAFE_NO_PAD.decode(public).ok()?;
-        let (nonce, sealed) = whole.split_at_mut_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let text = self.0.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
-        Sealed::decode(text)
+        let whole = URL_SAFE_NO_PAD.decode(public).ok()?;
+        let keys = std::iter::once(&self.newest).chain(&self.earlier);
+        keys.into_iter().find_map(|key| open(key, whole.clone()))
     }
 }
 
@@ -148,6 +160,14 @@ impl Sealed {
         let upstream = if rest.is_empty() { None } else { Some(part(&mut rest)?.to_owned()) };
         Some(Self { id, tenant, catalogue, worker, upstream, version, issued, expires })
     }
+}
+
+/// What an id says to one key. A key that is not its own leaves nothing of the bytes.
+fn open(key: &RandomizedNonceKey, mut whole: Vec<u8>) -> Option<Sealed> {
+    let (nonce, sealed) = whole.split_at_mut_checked(NONCE_LEN)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let text = key.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
+    Sealed::decode(text)
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -204,6 +224,19 @@ mod tests {
             assert_eq!(sealer(1).open(public.as_bytes()), Some(session));
             assert_eq!(sealer(2).open(public.as_bytes()), None);
         }
+    }
+
+    #[test]
+    fn an_earlier_key_opens_what_it_sealed_and_seals_nothing() {
+        let session = session(Some("UPSTREAM-SECRET"));
+        let ring = Sealer::new(&SessionKey::new([3; 32]).with_earlier([[2; 32], [1; 32]])).expect("keys");
+        for earlier in [1, 2, 3] {
+            let public = sealer(earlier).seal(&session).expect("sealed");
+            assert_eq!(ring.open(public.as_bytes()), Some(session.clone()), "{earlier}");
+        }
+        assert_eq!(ring.open(sealer(4).seal(&session).expect("sealed").as_bytes()), None);
+        let public = ring.seal(&session).expect("sealed");
+        assert_eq!([1, 2, 3].map(|key| sealer(key).open(public.as_bytes()).is_some()), [false, false, true]);
     }
 
     #[test]
