@@ -8,7 +8,9 @@ pub mod child;
 pub mod endpoint;
 pub mod eras;
 pub mod handoff;
+pub mod health;
 pub mod manifest;
+pub mod probe;
 pub mod restart;
 pub mod terms;
 
@@ -23,6 +25,7 @@ use crate::identity::{Catalogue, Principal};
 pub use address::Loopback;
 pub use endpoint::Endpoint;
 pub use eras::Eras;
+pub use health::Health;
 pub use terms::Terms;
 
 /// Which worker each tenant reaches.
@@ -45,6 +48,7 @@ pub struct Upstream {
     pub terms: Terms,
     pub presence: Presence,
     pub eras: Eras,
+    pub health: Health,
 }
 
 /// Whether a worker is known to be gone, as whoever watches it says; clones share the answer.
@@ -118,6 +122,7 @@ impl Upstream {
             terms: Terms::default(),
             presence: Presence::up(),
             eras: Eras::default(),
+            health: Health::default(),
         }
     }
 }

@@ -117,10 +117,11 @@ async fn serve(
         tracing::warn!(store = begin.store, %warning, "the credential store should be put right");
     }
     let routes = upstreams.routes(&begin)?;
+    upstreams.follow(&tasks);
     let watching = credentials.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
-    tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone()));
+    tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone(), tasks.clone()));
     let parts = edge::Parts {
         credentials: Arc::new(credentials),
         routes,

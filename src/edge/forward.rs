@@ -147,7 +147,11 @@ impl Shared {
         let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
         // Nothing is sent before this returns, so dropping it leaves no trace.
         let connect = bounds.connect.min(deadline.left(kit::clock::now()));
-        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(connect).await?;
+        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(connect).await.inspect_err(|cause| {
+            if *cause == Cause::NotSent {
+                upstream.health.refuse();
+            }
+        })?;
         let wait = if ends { bounds.connect } else { bounds.head }.min(deadline.left(kit::clock::now()));
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
         let rest = Rest { bound: self.limits.drain, deadline, most_reply_bytes: bounds.most_reply_bytes };

@@ -1,5 +1,6 @@
 //! Other configurations, as the supervisor sends them to an edge that serves.
 
+use kit::tasks::Tasks;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Fault;
@@ -14,9 +15,11 @@ pub(super) async fn take_up(
     mut sent: mpsc::Receiver<Box<BeginEdge>>,
     reloads: mpsc::Sender<edge::Reload>,
     say: mpsc::Sender<FromEdge>,
+    tasks: Tasks,
 ) {
     while let Some(begin) = sent.recv().await {
         let taken = one(&mut upstreams, &begin, &reloads).await;
+        upstreams.follow(&tasks);
         let fault = taken.err().map(|fault| chain(&*fault));
         if say.send(FromEdge::Reloaded { fault }).await.is_err() {
             return;

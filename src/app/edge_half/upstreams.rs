@@ -1,20 +1,23 @@
 //! The workers of an edge over its configurations: one that did not change keeps what is known of it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use kit::Tenant;
+use kit::tasks::Tasks;
 
 use super::Fault;
 use crate::app::words::{self, BeginEdge};
 use crate::identity::Catalogue;
 use crate::identity::store::ClearRule;
-use crate::worker::{Loopback, Presence, Routes, Upstream};
+use crate::worker::{Loopback, Presence, Routes, Upstream, probe};
 
 pub(super) struct Upstreams {
     /// Of the sandbox worker, as the supervisor says.
     presence: Presence,
     last: Vec<Arc<Upstream>>,
+    /// Whose eras are being looked after.
+    followed: Vec<Weak<Upstream>>,
     native: NativeTenants,
 }
 
@@ -24,7 +27,7 @@ struct NativeTenants(Arc<RwLock<HashSet<Tenant>>>);
 
 impl Upstreams {
     pub(super) fn new(begin: &BeginEdge, presence: Presence) -> Self {
-        let these = Self { presence, last: Vec::new(), native: NativeTenants::default() };
+        let these = Self { presence, last: Vec::new(), followed: Vec::new(), native: NativeTenants::default() };
         these.settle(begin);
         these
     }
@@ -49,12 +52,29 @@ impl Upstreams {
         Ok(routes)
     }
 
+    /// Finds out, beside the requests, what the native workers of the last routes speak. Ours speaks both eras.
+    pub(super) fn follow(&mut self, tasks: &Tasks) {
+        self.followed.retain(|worker| worker.strong_count() > 0);
+        for worker in self.last.iter().filter(|worker| !worker.sends_tenant) {
+            let worker = Arc::downgrade(worker);
+            if !self.followed.iter().any(|followed| followed.ptr_eq(&worker)) {
+                tasks.start(probe::follow(worker.clone()));
+                self.followed.push(worker);
+            }
+        }
+    }
+
     fn kept(&self, worker: Upstream, words: &words::Upstream) -> Arc<Upstream> {
         let worker = Upstream { terms: words.terms.clone(), ..worker };
         let known = self.last.iter().find(|last| last.name == worker.name && last.address == worker.address);
         match known {
             Some(last) if last.bearer == worker.bearer && last.terms == worker.terms => Arc::clone(last),
-            Some(last) => Arc::new(Upstream { presence: last.presence.clone(), eras: last.eras.clone(), ..worker }),
+            Some(last) => Arc::new(Upstream {
+                presence: last.presence.clone(),
+                eras: last.eras.clone(),
+                health: last.health.clone(),
+                ..worker
+            }),
             None => Arc::new(worker),
         }
     }
