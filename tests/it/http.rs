@@ -43,7 +43,8 @@ pub(crate) fn delete(address: SocketAddr, token: &str, session: &str) -> Answer 
     exchange(address, "DELETE", "/", Some(token), &[("mcp-session-id", session)], "").expect("an answer")
 }
 
-fn exchange(
+/// One exchange with any method.
+pub(crate) fn exchange(
     address: SocketAddr,
     method: &str,
     path: &str,

@@ -17,6 +17,12 @@ mod drop_in;
 mod edge;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod faculties_contract;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod faculties_worker;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod fake_worker;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
