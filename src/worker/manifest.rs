@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::address::{Loopback, NotLoopback};
 use super::endpoint::{Endpoint, NotEndpoint};
-use super::terms::Terms;
+use super::terms::{Bridge, Terms};
 
 /// A manifest whose token files have been read.
 #[derive(Debug)]
@@ -82,6 +82,8 @@ struct Row {
     address: String,
     token_file: PathBuf,
     path: Option<String>,
+    #[serde(default)]
+    bridge: Bridge,
 }
 
 /// Reads a manifest and every token file it names; blocking, for the start.
@@ -126,7 +128,7 @@ fn parse(
         let token = read(&path).map_err(|fault| fail(Fault::TokenFile(path.clone(), fault)))?;
         let bearer = token.as_deref().and_then(bearer).ok_or_else(|| fail(Fault::Token(path)))?;
         let path = row.path.as_deref().map(Endpoint::parse).transpose().map_err(|fault| fail(Fault::Path(fault)))?;
-        let terms = Terms { path: path.unwrap_or_default(), ..Terms::default() };
+        let terms = Terms { path: path.unwrap_or_default(), bridge: row.bridge, ..Terms::default() };
         workers.push(Entry { tenant, address, bearer, terms });
     }
     Ok(Manifest { workers })
@@ -180,7 +182,7 @@ const MOST_TOKEN_BYTES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Manifest, ManifestError, bearer, parse};
+    use super::{Bridge, Fault, Manifest, ManifestError, bearer, parse};
     use std::path::Path;
 
     fn check(text: &str) -> Result<Manifest, ManifestError> {
@@ -208,6 +210,18 @@ mod tests {
         assert_eq!(uri(row("").expect("a manifest")), "/");
         assert_eq!(uri(row(r#","path":"/mcp""#).expect("a manifest")), "/mcp");
         assert!(matches!(row(r#","path":"mcp""#).expect_err("no path").fault, Fault::Path(_)));
+    }
+
+    #[test]
+    fn a_worker_is_bridged_only_where_its_entry_says_so() {
+        let row = |bridge: &str| {
+            check(&format!(r#"{{"workers":[{{"tenant":"a","address":"127.0.0.1:1","token_file":"k"{bridge}}}]}}"#))
+        };
+        let terms = |manifest: Manifest| manifest.workers[0].terms.bridge;
+        assert_eq!(terms(row("").expect("a manifest")), Bridge::Refuse);
+        assert_eq!(terms(row(r#","bridge":"refuse""#).expect("a manifest")), Bridge::Refuse);
+        assert_eq!(terms(row(r#","bridge":"modern""#).expect("a manifest")), Bridge::Modern);
+        assert!(row(r#","bridge":"legacy""#).is_err());
     }
 
     #[test]
