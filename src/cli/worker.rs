@@ -1,5 +1,7 @@
 //! `playground worker`: one half of a service, for an edge that runs as another user.
 
+mod stdio;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
@@ -27,6 +29,7 @@ pub(super) struct Worker {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Sandbox(Half),
+    Stdio(stdio::Stdio),
 }
 
 /// Serve the sandboxes of a state on a loopback socket.
@@ -47,8 +50,10 @@ struct Half {
 
 impl Worker {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Verb::Sandbox(half) = self.verb;
-        super::on_runtime(half.run())
+        match self.verb {
+            Verb::Sandbox(half) => super::on_runtime(half.run()),
+            Verb::Stdio(stdio) => super::on_runtime(stdio.run()),
+        }
     }
 }
 

@@ -14,6 +14,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, header};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -68,12 +73,34 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let front = front::Front::new(worker, secret, &limits);
+    let answer = move |request| {
+        let front = front.clone();
+        async move { front.answer(request).await }
+    };
+    serve_answers(listener, &limits, answer, stop).await
+}
+
+/// Serves what `answer` answers, for a worker that speaks MCP by itself; the token is its own to ask for with [`shows`].
+///
+/// # Errors
+/// When the listener is not on a loopback address or cannot be used. A failing connection ends itself alone.
+pub async fn serve_answers<A, F, B>(
+    listener: std::net::TcpListener,
+    limits: &Limits,
+    answer: A,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     if !listener.local_addr()?.ip().is_loopback() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a worker listens on a loopback address alone"));
     }
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let front = front::Front::new(worker, secret, &limits);
     let slots = Arc::new(Semaphore::new(limits.connections));
     let connections = Tasks::new();
     let graceful = GracefulShutdown::new();
@@ -97,10 +124,10 @@ pub async fn serve(
             },
         };
         let _ = stream.set_nodelay(true);
-        let front = front.clone();
+        let answer = answer.clone();
         let answer = service_fn(move |request| {
-            let front = front.clone();
-            async move { Ok::<_, Infallible>(front.answer(request).await) }
+            let answered = answer(request);
+            async move { Ok::<_, Infallible>(answered.await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -125,6 +152,18 @@ pub async fn serve(
     connections.abort();
     connections.drained().await;
     Ok(())
+}
+
+/// Whether a request shows the secret as its one bearer, in time that does not depend on how much of it was right.
+#[must_use]
+pub fn shows(headers: &HeaderMap, secret: &Secret) -> bool {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (given.next(), given.next()) else { return false };
+    let Some((scheme, token)) = only.to_str().ok().and_then(|value| value.split_once(' ')) else { return false };
+    // Two empty texts are equal too, and a secret that was lost on the way must open nothing.
+    scheme.eq_ignore_ascii_case("bearer")
+        && !token.is_empty()
+        && verify_slices_are_equal(token.as_bytes(), secret.expose().as_bytes()).is_ok()
 }
 
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);

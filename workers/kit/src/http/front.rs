@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
@@ -48,7 +47,7 @@ impl Front {
 
     /// Dropping the future, as a closed connection does, cancels the call.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if !self.is_parent(request.headers()) {
+        if !super::shows(request.headers(), &self.secret) {
             return refusal(StatusCode::UNAUTHORIZED, INVALID_REQUEST, "this worker serves its edge alone");
         }
         if !matches!(request.uri().path(), "/" | "/mcp") {
@@ -76,17 +75,6 @@ impl Front {
             return unreadable(&body);
         }
         answer
-    }
-
-    /// Whether the request carries the internal secret, in time that does not depend on how much of it was right.
-    fn is_parent(&self, headers: &HeaderMap) -> bool {
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(only), None) = (given.next(), given.next()) else { return false };
-        let Some((scheme, token)) = only.to_str().ok().and_then(|value| value.split_once(' ')) else { return false };
-        // Two empty texts are equal too, and a secret that was lost on the way must open nothing.
-        scheme.eq_ignore_ascii_case("bearer")
-            && !token.is_empty()
-            && verify_slices_are_equal(token.as_bytes(), self.secret.expose().as_bytes()).is_ok()
     }
 }
 
