@@ -9,6 +9,7 @@ mod edge_user;
 pub mod operate;
 mod secrets;
 mod session_keys;
+mod strict;
 mod tls_files;
 pub mod words;
 mod worker_half;
@@ -26,7 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::admin::operator::{self, Asked};
 use crate::config::{Config, Upstreams};
-use crate::identity::store::Loose;
+use crate::identity::store::{Ledger, Loose};
 use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
@@ -36,11 +37,12 @@ use changeable::Changeable;
 use words::{BeginEdge, BeginWorker, Upstream};
 
 pub use crate::supervise::Outcome;
-pub use changeable::Again;
+pub use changeable::{Again, WorkerFault};
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub use secrets::{SecretError, bearer};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
+pub use strict::StrictFault;
 pub use tls_files::TlsFault;
 pub use worker_half::worker_main;
 
@@ -82,6 +84,10 @@ pub enum BuildError {
     Secret(#[from] SecretError),
     #[error(transparent)]
     Keys(#[from] KeyError),
+    #[error("a native worker of the configuration")]
+    Worker(#[from] WorkerFault),
+    #[error(transparent)]
+    Strict(#[from] StrictFault),
     #[error("choose the edge's user")]
     User(#[from] NoUser),
     #[error(transparent)]
@@ -145,6 +151,16 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let (supervisor, readiness) = started.map_err(BuildError::Ended)?;
     let took = kit::clock::now().saturating_duration_since(began);
     Ok(App { supervisor, readiness, signals, scheme, address, native: count, took, tasks, socket, _lock: lock })
+}
+
+/// All that stands in the way of serving a configuration, found without listening; blocking.
+#[must_use]
+pub fn problems(config: &Config) -> Vec<String> {
+    let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| chain(fault)).collect();
+    problems.extend(edge_user(config).err().map(|fault| chain(&fault)));
+    let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
+    problems.extend(listed.err().map(|fault| chain(&fault)));
+    problems
 }
 
 impl App {

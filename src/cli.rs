@@ -7,10 +7,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[cfg(feature = "mcp-http")]
+use crate::spelled;
 use crate::telemetry::{self, Verbosity};
 
 #[cfg(feature = "mcp-http")]
 mod backend;
+#[cfg(feature = "mcp-http")]
+mod check_config;
 #[cfg(feature = "mcp-http")]
 mod clean;
 #[cfg(feature = "mcp-http")]
@@ -35,8 +39,6 @@ mod serve;
 mod session_key;
 #[cfg(feature = "mcp-http")]
 mod shell;
-#[cfg(feature = "mcp-http")]
-mod spelled;
 #[cfg(feature = "mcp-http")]
 mod store;
 #[cfg(feature = "mcp-http")]
@@ -80,6 +82,8 @@ enum Verb {
     #[cfg(feature = "mcp-http")]
     #[command(alias = "mcp-http")]
     Serve(Box<serve::Serve>),
+    #[cfg(feature = "mcp-http")]
+    CheckConfig(Box<check_config::CheckConfig>),
     #[cfg(feature = "mcp-http")]
     Reload(reload::Reload),
     /// Serve one sandbox to a local MCP client over stdin and stdout, with no network.
@@ -153,6 +157,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::CheckConfig(check) => {
+            return check.run(verbosity).map_or_else(|failure| report(&failure), ExitCode::from);
+        }
+        #[cfg(feature = "mcp-http")]
         Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
         Verb::Exec(exec) => return exec.run().map_or_else(|failure| report(&failure), ExitCode::from),
@@ -172,6 +180,7 @@ impl Verb {
         match self {
             Self::User(user) => user.is_for_programs(),
             Self::Doctor(doctor) => doctor.is_for_programs(),
+            Self::CheckConfig(check) => check.is_for_programs(),
             Self::Quickstart(_)
             | Self::Serve(_)
             | Self::Reload(_)

@@ -2,12 +2,20 @@
 //!
 //! Each part of the service gets its own share of this and no part reads the command line, the environment or a global.
 
+mod error;
+pub mod file;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kit::Tenant;
+
 use crate::state::StateDir;
 use crate::telemetry::Verbosity;
+use crate::worker::{Loopback, Terms};
+
+pub use error::{FileError, FileFault};
 
 /// A whole service.
 #[derive(Clone, Debug)]
@@ -21,6 +29,10 @@ pub struct Config {
     /// What a credential of the original's form must name.
     pub backend: String,
     pub upstreams: Upstreams,
+    /// Native workers that were said one by one, beside those of a manifest.
+    pub workers: Vec<Worker>,
+    /// The `playground.toml` that it was read from. What it leads to must not be anyone's to change or to read.
+    pub file: Option<PathBuf>,
     /// Host names that clients may use; none means any well-formed one, with a warning beyond loopback.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
@@ -41,7 +53,7 @@ pub enum Upstreams {
     /// A sandbox worker that runs as a service of its own.
     Elsewhere { address: SocketAddr, token_file: PathBuf, manifest: Option<PathBuf> },
     /// Native workers alone.
-    Native { manifest: PathBuf },
+    Native { manifest: Option<PathBuf> },
 }
 
 /// The bounds that an operator can move; all others are constants of the stage they belong to.
@@ -53,7 +65,19 @@ pub struct Limits {
     pub sessions_per_tenant: usize,
     /// Requests a second of one tenant, sustained.
     pub tenant_rate: u32,
+    /// Calls and streams under way at once.
+    pub exchanges: usize,
+    pub exchanges_per_tenant: usize,
     pub drain: Duration,
+}
+
+/// A native worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    pub tenant: Tenant,
+    pub address: Loopback,
+    pub token_file: PathBuf,
+    pub terms: Terms,
 }
 
 /// Who the edge runs as when the service was started by root.
@@ -81,6 +105,8 @@ impl Default for Limits {
             sessions: 10_000,
             sessions_per_tenant: 64,
             tenant_rate: 100,
+            exchanges: 1024,
+            exchanges_per_tenant: 64,
             drain: Duration::from_secs(30),
         }
     }
@@ -101,8 +127,9 @@ impl Upstreams {
     #[must_use]
     pub fn manifest(&self) -> Option<&PathBuf> {
         match self {
-            Self::Sandbox { manifest } | Self::Elsewhere { manifest, .. } => manifest.as_ref(),
-            Self::Native { manifest } => Some(manifest),
+            Self::Sandbox { manifest } | Self::Elsewhere { manifest, .. } | Self::Native { manifest } => {
+                manifest.as_ref()
+            }
         }
     }
 }

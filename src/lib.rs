@@ -35,5 +35,7 @@ pub mod admin;
 
 pub mod sandboxes;
 pub mod signal;
+#[cfg(feature = "mcp-http")]
+mod spelled;
 pub mod state;
 pub mod telemetry;

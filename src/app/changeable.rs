@@ -4,13 +4,14 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kit::Tenant;
+
 use super::words::{BeginEdge, Keys, Native, Pem, Upstream};
-use super::{BuildError, bearer, chain, session_keys, tls_files};
+use super::{BuildError, KeyError, SecretError, bearer, chain, loose, session_keys, strict, tls_files};
 use crate::config::{Config, Upstreams};
 use crate::edge;
 use crate::supervise::{Fresh, Reading, Reread, Stamps};
-use crate::worker::Terms;
-use crate::worker::manifest;
+use crate::worker::{Loopback, Terms, manifest};
 
 /// Yields the configuration as it is said now.
 pub type Again = Arc<dyn Fn() -> Result<Config, Box<dyn Error + Send + Sync>> + Send + Sync>;
@@ -87,14 +88,9 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
 
 /// The files that are read, as far as they can be told.
 fn files(config: &Config) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    if let Some(manifest) = config.upstreams.manifest() {
-        files.push(manifest.clone());
-        files.extend(manifest::token_files(manifest));
-    }
-    if let Upstreams::Elsewhere { token_file, .. } = &config.upstreams {
-        files.push(token_file.clone());
-    }
+    let mut files = strict::token_files(config);
+    files.extend(config.file.clone());
+    files.extend(config.upstreams.manifest().cloned());
     files.extend(config.session_key_file.clone().or_else(|| Some(config.state.as_ref()?.session_key())));
     if let Some(tls) = &config.tls {
         files.extend([tls.certificate.clone(), tls.key.clone()]);
@@ -102,37 +98,79 @@ fn files(config: &Config) -> Vec<PathBuf> {
     files
 }
 
-fn changeable(config: &Config) -> Result<Changeable, BuildError> {
-    let native = config.upstreams.manifest().map(|path| manifest::load(path)).transpose()?.map(natives);
-    let elsewhere = match &config.upstreams {
-        Upstreams::Elsewhere { address, token_file, .. } => {
-            let bearer = bearer(token_file)?;
-            Some(Upstream { address: *address, bearer, up: true, terms: Terms::default() })
-        }
-        Upstreams::Sandbox { .. } | Upstreams::Native { .. } => None,
-    };
-    let limits = limits(config);
-    let lifetime = limits.sessions.lifetime;
-    let session_keys = match (&config.session_key_file, &config.state) {
-        (Some(file), _) => Some(session_keys::read(file, lifetime)?),
-        (None, Some(state)) => Some(session_keys::read_or_make(&state.session_key(), lifetime)?),
-        (None, None) => None,
-    };
-    Ok(Changeable {
-        native: native.unwrap_or_default(),
-        elsewhere,
-        tls: config.tls.as_ref().map(tls_files::read).transpose()?,
-        limits,
-        session_keys,
-    })
+/// Everything that is wrong; blocking.
+pub(super) fn problems(config: &Config) -> Vec<BuildError> {
+    gather(config).err().unwrap_or_default()
 }
 
-fn natives(manifest: manifest::Manifest) -> Vec<Native> {
-    let row = |entry: manifest::Entry| Native {
-        tenant: entry.tenant,
-        worker: Upstream { address: entry.address.socket(), bearer: entry.bearer, up: true, terms: entry.terms },
+fn changeable(config: &Config) -> Result<Changeable, BuildError> {
+    gather(config).map_err(|mut faults| faults.swap_remove(0))
+}
+
+/// All of it, or at least one fault.
+fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
+    let mut faults: Vec<_> = strict::loose(config).into_iter().map(BuildError::from).collect();
+    let native = natives(config, &mut faults);
+    faults.extend(strict::both(config, &native, loose(config)).into_iter().map(BuildError::from));
+    let mut had = |fault: BuildError| faults.push(fault);
+    let elsewhere = elsewhere(config).map_err(|fault| had(fault.into())).ok().flatten();
+    let tls = config.tls.as_ref().map(tls_files::read).transpose().map_err(|fault| had(fault.into())).ok().flatten();
+    let limits = limits(config);
+    let keys = session_keys(config, &limits).map_err(|fault| had(fault.into())).ok().flatten();
+    if faults.is_empty() { Ok(Changeable { native, elsewhere, tls, limits, session_keys: keys }) } else { Err(faults) }
+}
+
+fn session_keys(config: &Config, limits: &edge::Config) -> Result<Option<Keys>, KeyError> {
+    let lifetime = limits.sessions.lifetime;
+    match (&config.session_key_file, &config.state) {
+        (Some(file), _) => session_keys::read(file, lifetime).map(Some),
+        (None, Some(state)) => session_keys::read_or_make(&state.session_key(), lifetime).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn elsewhere(config: &Config) -> Result<Option<Upstream>, SecretError> {
+    let Upstreams::Elsewhere { address, token_file, .. } = &config.upstreams else { return Ok(None) };
+    Ok(Some(Upstream { address: *address, bearer: bearer(token_file)?, up: true, terms: Terms::default() }))
+}
+
+/// The workers of the manifest, and those that were said one by one.
+fn natives(config: &Config, faults: &mut Vec<BuildError>) -> Vec<Native> {
+    let row = |tenant, address: Loopback, bearer, terms| Native {
+        tenant,
+        worker: Upstream { address: address.socket(), bearer, up: true, terms },
     };
-    manifest.workers.into_iter().map(row).collect()
+    let mut native = Vec::new();
+    match config.upstreams.manifest().map(|path| manifest::load(path)).transpose() {
+        Ok(manifest) => {
+            let entries = manifest.into_iter().flat_map(|manifest| manifest.workers);
+            native.extend(entries.map(|entry| row(entry.tenant, entry.address, entry.bearer, entry.terms)));
+        }
+        Err(fault) => faults.push(fault.into()),
+    }
+    for worker in &config.workers {
+        let address = worker.address;
+        if native.iter().any(|known: &Native| known.tenant == worker.tenant) {
+            faults.push(WorkerFault::TenantTwice(worker.tenant.clone()).into());
+        }
+        if native.iter().any(|known: &Native| known.worker.address == address.socket()) {
+            faults.push(WorkerFault::AddressTwice(address).into());
+        }
+        match bearer(&worker.token_file) {
+            Ok(bearer) => native.push(row(worker.tenant.clone(), address, bearer, worker.terms.clone())),
+            Err(fault) => faults.push(fault.into()),
+        }
+    }
+    native
+}
+
+/// Why a worker that was said by itself cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerFault {
+    #[error("tenant `{0}` has two workers")]
+    TenantTwice(Tenant),
+    #[error("address `{0}` is that of two workers; each tenant has a worker of its own")]
+    AddressTwice(Loopback),
 }
 
 fn limits(config: &Config) -> edge::Config {
@@ -143,6 +181,8 @@ fn limits(config: &Config) -> edge::Config {
     limits.requests.most_body_bytes = config.limits.body;
     limits.rates.tenant_per_second = config.limits.tenant_rate;
     limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
+    limits.exchanges.most = config.limits.exchanges;
+    limits.exchanges.most_per_tenant = config.limits.exchanges_per_tenant;
     limits.sessions.most = config.limits.sessions;
     limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
     limits.sessions.idle = config.limits.session_idle;

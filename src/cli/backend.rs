@@ -62,19 +62,26 @@ impl Backend {
     pub(super) fn needed(&self) -> Result<(), Failure> {
         match self.backend {
             None | Some(Name::Linux) => Ok(()),
-            Some(Name::Jail | Name::Lima) => Err(Failure::message(
-                Code::Configuration,
-                "jail and lima come in a later release; on Linux use --backend linux",
-            )),
+            Some(Name::Jail | Name::Lima) => Err(not_built()),
         }
+    }
+
+    /// The name of what was said.
+    pub(super) fn said(&self) -> Option<&'static str> {
+        self.backend.map(|name| match name {
+            Name::Linux => "linux",
+            Name::Jail => "jail",
+            Name::Lima => "lima",
+        })
     }
 
     /// What the original wrote into a credential, for a store that stays in its format.
     pub(super) fn name(&self) -> &'static str {
-        match self.backend {
-            None | Some(Name::Linux) => "linux",
-            Some(Name::Jail) => "jail",
-            Some(Name::Lima) => "lima",
-        }
+        self.said().unwrap_or("linux")
     }
+}
+
+/// A sandbox is needed from a backend that this build does not have.
+pub(super) fn not_built() -> Failure {
+    Failure::message(Code::Configuration, "jail and lima come in a later release; on Linux use --backend linux")
 }

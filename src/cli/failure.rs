@@ -22,6 +22,8 @@ pub(super) enum Code {
     NotAllowed = 3,
     /// The running service or a worker cannot be reached.
     Unreachable = 4,
+    /// Checked, and found problems.
+    Problems = 5,
     /// No such tenant, token or worker.
     Missing = 6,
     /// It exists already, or would be overwritten.
@@ -43,6 +45,7 @@ impl Code {
             Self::Usage => "usage",
             Self::NotAllowed => "not-allowed",
             Self::Unreachable => "unreachable",
+            Self::Problems => "problems",
             Self::Missing => "missing",
             Self::Exists => "exists",
             Self::Interrupted => "interrupted",
@@ -67,6 +70,12 @@ impl Failure {
 
     pub(super) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Whether the command line itself is at fault.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn is_usage(&self) -> bool {
+        self.code == Code::Usage
     }
 
     /// Whether the host itself stands in the way of sandboxes.

@@ -27,6 +27,15 @@ impl Place {
         StateDir::open(&path).map_err(Failure::from)
     }
 
+    /// The same, with a place that counts where neither the command line nor the environment names one.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn open_or(&self, said: Option<&Path>) -> Result<StateDir, Failure> {
+        match (&self.state, said) {
+            (None, Some(path)) => StateDir::open(path).map_err(Failure::from),
+            _ => self.open(),
+        }
+    }
+
     /// The state that was named on the command line or in the environment.
     #[cfg(feature = "mcp-http")]
     pub(super) fn named(&self) -> Option<&Path> {

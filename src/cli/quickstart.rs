@@ -146,6 +146,8 @@ impl Quickstart {
             state: Some(state),
             backend: "linux".to_owned(),
             upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
+            workers: Vec::new(),
+            file: None,
             hosts,
             origins: Vec::new(),
             proxies: Vec::new(),
@@ -186,7 +188,7 @@ impl From<BuildError> for Failure {
                 let remedy = fault.remedy();
                 Self::new(fault).code(Code::Configuration).hint(remedy)
             }
-            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_)) => {
+            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
             fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::Ended(_)) => Self::new(fault),

@@ -1,6 +1,6 @@
 //! `playground serve`, which the original called `mcp-http`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,21 @@ use super::place::Place;
 use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
-use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
+use crate::config::file::{Backend as FileBackend, File, Limits as FileLimits, Worker as FileWorker};
+use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams, Worker};
 use crate::state::StateError;
 use crate::telemetry::Verbosity;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Serve {
-    /// Where clients connect.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8377", value_parser = spelled::address)]
-    bind: SocketAddr,
+    /// Read what no flag and no variable says from a playground.toml; `playground check-config --print-example` shows one.
+    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Where clients connect [default: 127.0.0.1:8377].
+    #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
+    bind: Option<SocketAddr>,
 
     #[command(flatten)]
     place: Place,
@@ -48,26 +53,26 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE")]
     session_key_file: Option<PathBuf>,
 
-    /// Idle time after which a public session ends.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    idle_timeout_secs: u64,
+    /// Idle time after which a public session ends [default: 3600].
+    #[arg(long, value_name = "SECONDS")]
+    idle_timeout_secs: Option<u64>,
 
-    /// The largest request body.
-    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
-    max_body_bytes: usize,
+    /// The largest request body [default: 8388608].
+    #[arg(long, value_name = "BYTES")]
+    max_body_bytes: Option<usize>,
 
     /// Public sessions that the edge keeps in mind. A sandbox's idlest makes room, and is known again when it is used; a
-    /// native worker's keeps its place until it ends, and one more is refused.
-    #[arg(long, value_name = "COUNT", default_value = "10000")]
-    max_sessions: NonZeroUsize,
+    /// native worker's keeps its place until it ends, and one more is refused [default: 10000].
+    #[arg(long, value_name = "COUNT")]
+    max_sessions: Option<NonZeroUsize>,
 
-    /// The same for one tenant.
-    #[arg(long, value_name = "COUNT", default_value = "64")]
-    max_sessions_per_tenant: NonZeroUsize,
+    /// The same for one tenant [default: 64].
+    #[arg(long, value_name = "COUNT")]
+    max_sessions_per_tenant: Option<NonZeroUsize>,
 
-    /// Requests a second of one tenant, sustained; four times as many at once.
-    #[arg(long, value_name = "COUNT", default_value = "100")]
-    tenant_rate: NonZeroU32,
+    /// Requests a second of one tenant, sustained; four times as many at once [default: 100].
+    #[arg(long, value_name = "COUNT")]
+    tenant_rate: Option<NonZeroU32>,
 
     /// Native workers by tenant, beside the sandbox.
     #[arg(long, value_name = "FILE", conflicts_with = "faculties_workers")]
@@ -101,9 +106,9 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// How long running calls may take to end when the service stops.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    drain_secs: u64,
+    /// How long running calls may take to end when the service stops [default: 30].
+    #[arg(long, value_name = "SECONDS")]
+    drain_secs: Option<u64>,
 
     #[command(flatten)]
     backend: Backend,
@@ -118,9 +123,9 @@ impl Serve {
     pub(super) fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
         let alone = self.only.is_some();
         let config = self.config(verbosity)?;
+        let again = Arc::new(move || self.config(verbosity).map_err(|fault| fault.to_string().into()));
         super::on_runtime(async {
-            let again = config.clone();
-            let app = match app::build(config, Arc::new(move || Ok(again.clone()))).await {
+            let app = match app::build(config, again).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),
                 Err(BuildError::State(fault @ StateError::Held(_))) if alone => {
@@ -135,24 +140,16 @@ impl Serve {
         })
     }
 
-    fn config(self, verbosity: Verbosity) -> Result<Config, Failure> {
-        let upstreams = match (self.faculties_workers, self.only, self.worker.zip(self.worker_token_file)) {
-            (Some(manifest), ..) => Upstreams::Native { manifest },
-            (None, Some(Half::Edge), Some((address, token_file))) => {
-                Upstreams::Elsewhere { address, token_file, manifest: self.workers }
-            }
-            (None, Some(Half::Edge), None) => {
-                return Err(Failure::message(Code::Usage, "--only edge needs --worker and --worker-token-file"));
-            }
-            (None, None, _) => {
-                self.backend.needed()?;
-                Upstreams::Sandbox { manifest: self.workers }
-            }
-        };
+    /// What was said, by a flag before the environment before the file.
+    pub(super) fn config(&self, verbosity: Verbosity) -> Result<Config, Failure> {
+        let path = self.config.clone().filter(|path| !path.as_os_str().is_empty());
+        let file = path.as_deref().map(File::load).transpose();
+        let file = file.map_err(|fault| Failure::new(fault).code(Code::Configuration))?.unwrap_or_default();
+        let upstreams = self.upstreams(&file)?;
         // The original's command line with native workers alone leaves no trace on disk, so ours does not either.
-        let stateless = matches!(upstreams, Upstreams::Native { .. }) && !self.place.is_named();
-        let state = if stateless { None } else { Some(self.place.open()?) };
-        let credentials = match (self.store.named(), &state) {
+        let stateless = matches!(upstreams, Upstreams::Native { .. }) && !self.place.is_named() && file.state.is_none();
+        let state = if stateless { None } else { Some(self.place.open_or(file.state.as_deref())?) };
+        let credentials = match (self.store.named().or_else(|| file.tokens.clone()), &state) {
             (Some(path), _) => path,
             (None, Some(state)) => state.credentials(),
             (None, None) => {
@@ -160,29 +157,96 @@ impl Serve {
                     .hint("name one with --tokens FILE, or a state directory with --state DIR"));
             }
         };
+        let tls = match (&self.tls_cert, &self.tls_key, &file.tls) {
+            (Some(certificate), Some(key), _) => Some(Tls { certificate: certificate.clone(), key: key.clone() }),
+            (_, _, said) => said.as_ref().map(|tls| Tls { certificate: tls.cert.clone(), key: tls.key.clone() }),
+        };
+        let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
         Ok(Config {
-            bind: self.bind,
+            bind: self.bind.or(file.bind).unwrap_or(BIND),
             state,
             credentials,
-            session_key_file: self.session_key_file,
-            backend: self.backend.name().to_owned(),
+            session_key_file: self.session_key_file.clone(),
+            backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
             upstreams,
-            hosts: self.hosts,
-            origins: self.origins,
-            proxies: self.proxies,
-            limits: Limits {
-                session_idle: Duration::from_secs(self.idle_timeout_secs),
-                body: self.max_body_bytes,
-                sessions: self.max_sessions.get(),
-                sessions_per_tenant: self.max_sessions_per_tenant.get(),
-                tenant_rate: self.tenant_rate.get(),
-                drain: Duration::from_secs(self.drain_secs),
-            },
-            edge_user: self.edge_user.map_or(EdgeUser::Default, EdgeUser::Named),
-            tls: self.tls_cert.zip(self.tls_key).map(|(certificate, key)| Tls { certificate, key }),
+            hosts: first(&self.hosts, &file.hosts),
+            origins: first(&self.origins, &file.origins),
+            proxies: if self.proxies.is_empty() { file.trusted_proxies.clone() } else { self.proxies.clone() },
+            limits: self.limits(&file.limits),
+            edge_user: self
+                .edge_user
+                .clone()
+                .or_else(|| file.edge_user.clone())
+                .map_or(EdgeUser::Default, EdgeUser::Named),
+            tls,
             needs_sandbox: false,
             verbosity,
+            workers: file.worker.iter().map(worker).collect(),
+            file: path,
         })
+    }
+
+    fn upstreams(&self, file: &File) -> Result<Upstreams, Failure> {
+        let manifest = self.workers.clone().or_else(|| file.workers.clone());
+        match (&self.faculties_workers, self.only, self.worker.zip(self.worker_token_file.clone())) {
+            (Some(manifest), ..) => Ok(Upstreams::Native { manifest: Some(manifest.clone()) }),
+            (None, Some(Half::Edge), Some((address, token_file))) => {
+                Ok(Upstreams::Elsewhere { address, token_file, manifest })
+            }
+            (None, Some(Half::Edge), None) => {
+                Err(Failure::message(Code::Usage, "--only edge needs --worker and --worker-token-file"))
+            }
+            (None, None, _) if file.sandbox == Some(false) => {
+                if manifest.is_none() && file.worker.is_empty() {
+                    return Err(Failure::message(
+                        Code::Configuration,
+                        "there is neither a sandbox nor a native worker",
+                    )
+                    .hint("name native workers with workers = FILE or [[worker]], or leave sandbox = false out"));
+                }
+                Ok(Upstreams::Native { manifest })
+            }
+            (None, None, _) => {
+                self.backend.needed()?;
+                if self.backend.said().is_none() && file.backend.is_some_and(|said| said != FileBackend::Linux) {
+                    return Err(super::backend::not_built());
+                }
+                Ok(Upstreams::Sandbox { manifest })
+            }
+        }
+    }
+
+    fn limits(&self, file: &FileLimits) -> Limits {
+        let default = Limits::default();
+        let count = |flag: Option<NonZeroUsize>, said: Option<NonZeroUsize>, default| {
+            flag.or(said).map_or(default, NonZeroUsize::get)
+        };
+        let time = |flag: Option<u64>, said: Option<Duration>, default| {
+            flag.map(Duration::from_secs).or(said).unwrap_or(default)
+        };
+        Limits {
+            session_idle: time(self.idle_timeout_secs, file.session_idle, default.session_idle),
+            body: self.max_body_bytes.unwrap_or_else(|| count(None, file.body, default.body)),
+            sessions: count(self.max_sessions, file.sessions, default.sessions),
+            sessions_per_tenant: count(
+                self.max_sessions_per_tenant,
+                file.sessions_per_tenant,
+                default.sessions_per_tenant,
+            ),
+            tenant_rate: self.tenant_rate.or(file.tenant_rate).map_or(default.tenant_rate, NonZeroU32::get),
+            exchanges: count(None, file.exchanges, default.exchanges),
+            exchanges_per_tenant: count(None, file.exchanges_per_tenant, default.exchanges_per_tenant),
+            drain: time(self.drain_secs, file.drain, default.drain),
+        }
+    }
+}
+
+fn worker(said: &FileWorker) -> Worker {
+    Worker {
+        tenant: said.tenant.clone(),
+        address: said.address,
+        token_file: said.token_file.clone(),
+        terms: said.terms(),
     }
 }
 
@@ -201,9 +265,12 @@ pub(super) fn outcome(outcome: Outcome) -> Result<(), Failure> {
     }
 }
 
+const BIND: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8377));
+
 const EXAMPLE: &str = "\
 Example:
   playground serve --host mcp.example.org --bind 127.0.0.1:8377
+  playground serve --config /etc/playground/playground.toml
 
 The two halves apart, which `playground worker --help` shows whole; the edge has a state of its own:
   playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\

@@ -8,6 +8,9 @@ mod cases;
 mod client;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod config_file;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod control_lost;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

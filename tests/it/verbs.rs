@@ -31,6 +31,7 @@ fn the_help_of_every_verb_has_an_example() {
         "exec",
         "clean",
         "reload",
+        "check-config",
         "doctor",
         "user show",
         "user set",

@@ -1,4 +1,4 @@
-//! Values of flags, read with a message that shows how they are spelled.
+//! Values of flags and files, read with a message that shows how they are spelled.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::edge;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Misspelled {
+pub(crate) enum Misspelled {
     #[error("an IP address and a port are wanted, such as 127.0.0.1:8377 or [::1]:8377, or 0.0.0.0:8377 for every one")]
     Address,
     #[error(
@@ -18,12 +18,12 @@ pub(super) enum Misspelled {
 }
 
 /// Where to listen or to connect.
-pub(super) fn address(text: &str) -> Result<SocketAddr, Misspelled> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, Misspelled> {
     text.parse().map_err(|_unparsed| Misspelled::Address)
 }
 
 /// A time, in seconds unless it says otherwise.
-pub(super) fn duration(text: &str) -> Result<Duration, Misspelled> {
+pub(crate) fn duration(text: &str) -> Result<Duration, Misspelled> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..) {
         Some("" | "s") => 1,
@@ -37,7 +37,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, Misspelled> {
 }
 
 /// A name as it stands in a Host header.
-pub(super) fn host(text: &str) -> Result<String, Misspelled> {
+pub(crate) fn host(text: &str) -> Result<String, Misspelled> {
     if edge::is_host(text) { Ok(text.to_owned()) } else { Err(Misspelled::Host) }
 }
 

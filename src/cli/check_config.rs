@@ -1,0 +1,65 @@
+//! `playground check-config`: what `serve` would make of the same words, without serving.
+
+use clap::Args;
+use serde_json::json;
+
+use super::failure::{Code, Failure};
+use super::say;
+use super::serve::Serve;
+use crate::app;
+use crate::config::file;
+use crate::telemetry::Verbosity;
+
+/// Read all that `serve` with the same flags would read, and say everything that stands in its way.
+///
+/// Nothing is served and nothing is listened on. One problem a line; the exit code is 5 where there is one.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct CheckConfig {
+    /// Print a playground.toml with every key, its default and what it means, and check nothing.
+    #[arg(long)]
+    print_example: bool,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    serve: Serve,
+}
+
+impl CheckConfig {
+    /// Whether a program reads what comes of it.
+    pub(super) fn is_for_programs(&self) -> bool {
+        self.json
+    }
+
+    pub(super) fn run(self, verbosity: Verbosity) -> Result<u8, Failure> {
+        if self.print_example {
+            say::data(file::EXAMPLE);
+            return Ok(0);
+        }
+        let problems = match self.serve.config(verbosity) {
+            Ok(config) => app::problems(&config),
+            Err(fault) if fault.is_usage() => return Err(fault),
+            Err(fault) => vec![fault.to_string()],
+        };
+        if self.json {
+            say::data(&json!({ "v": 1, "problems": problems }).to_string());
+        } else if problems.is_empty() {
+            say::talk("no problems");
+        } else {
+            for problem in &problems {
+                say::data(problem);
+            }
+        }
+        Ok(if problems.is_empty() { 0 } else { Code::Problems as u8 })
+    }
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground check-config --print-example > playground.toml
+  playground check-config --config playground.toml && playground serve --config playground.toml
+
+Exit codes: 0 no problems, 2 usage, 5 problems.";

@@ -1,0 +1,159 @@
+//! `playground.toml`: what it says is served, what is wrong in it is told whole, and flags count more.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::fake_worker::{FakeWorker, INITIALIZE, INTERNAL, Manner, PUBLIC};
+use crate::http::post;
+use crate::process::{PATIENCE, Service, playground, run, text};
+
+/// A folder with a store of the original's for alice, a private token file and this configuration.
+fn place(worker: &FakeWorker, config: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    worker.write(place.path());
+    chmod(&place.path().join("w.key"), 0o600);
+    write(place.path(), config);
+    place
+}
+
+fn write(place: &Path, config: &str) {
+    let path = place.join("fresh");
+    std::fs::write(&path, config).expect("written");
+    chmod(&path, 0o644);
+    std::fs::rename(path, place.join("playground.toml")).expect("renamed");
+}
+
+fn chmod(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changed");
+}
+
+fn native(worker: &FakeWorker, more: &str) -> String {
+    format!(
+        "bind = \"127.0.0.1:0\"\ntokens = \"tokens.json\"\nbackend = \"jail\"\nsandbox = false\n{more}\n[[worker]]\n\
+         tenant = \"alice\"\naddress = \"127.0.0.1:{}\"\ntoken_file = \"w.key\"\n",
+        worker.port
+    )
+}
+
+fn serve(place: &Path, more: &[&str]) -> Service {
+    let mut command = playground(["serve", "--config", "playground.toml"]);
+    command.args(more).current_dir(place);
+    Service::start(command)
+}
+
+fn check(place: &Path, more: &[&str]) -> Output {
+    let mut command = playground(["check-config", "--config", "playground.toml"]);
+    command.args(more).current_dir(place);
+    run(command)
+}
+
+#[test]
+fn what_the_file_says_is_served_and_what_it_says_anew_is_taken_up() {
+    let (worker, other) = (FakeWorker::start(Manner::Answers), FakeWorker::start(Manner::Answers));
+    let place = place(&worker, &native(&worker, ""));
+    let output = check(place.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut service = serve(place.path(), &[]);
+    let address = service.ready();
+    let call = || post(address, "/mcp", Some(PUBLIC), &[], INITIALIZE).status;
+    assert_eq!(call(), 200);
+    assert!(worker.asked.recv().expect("asked").head.contains(INTERNAL));
+
+    write(place.path(), &native(&other, "").replace("127.0.0.1:0", "127.0.0.1:1"));
+    service.line_with("the address to listen on: a changed value needs a restart");
+    service.line_with("worker of alice: another address");
+    assert_eq!(call(), 200);
+    assert!(other.asked.recv().expect("asked").head.contains(INTERNAL));
+
+    write(place.path(), "bnd = 1");
+    let said = service.line_with("nothing was changed");
+    assert!(said.contains("playground.toml:1:1: unknown key `bnd`; did you mean `bind`?"), "{said}");
+    assert_eq!(call(), 200);
+    service.stop();
+}
+
+#[test]
+fn a_flag_counts_more_than_the_file() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, &native(&worker, "[limits]\nbody = 10").replace("127.0.0.1:0", "192.0.2.1:1"));
+    for (flags, status) in
+        [(&["--bind", "127.0.0.1:0"][..], 413), (&["--bind", "127.0.0.1:0", "--max-body-bytes", "4096"], 200)]
+    {
+        let mut service = serve(place.path(), flags);
+        let address = service.ready();
+        assert_eq!(post(address, "/mcp", Some(PUBLIC), &[], INITIALIZE).status, status, "{flags:?}");
+        service.stop();
+    }
+}
+
+#[test]
+fn every_problem_is_told_at_once_and_one_alone_keeps_serve_from_starting() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let config = native(&worker, "[tls]\ncert = \"none.pem\"\nkey = \"none.key\"\n");
+    let twice = format!("{config}\n[[worker]]\ntenant = \"alice\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"none\"\n");
+    let place = place(&worker, &twice);
+    let output = check(place.path(), &["--json"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let told: Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+    let problems: Vec<_> = told["problems"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    for what in ["tenant `alice` has two workers", "read none", "none.pem"] {
+        assert!(problems.iter().any(|problem| problem.contains(what)), "{what}: {problems:?}");
+    }
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    let mut service = serve(place.path(), &[]);
+    assert_eq!(service.ended_within(PATIENCE).code(), Some(10), "{}", service.rest());
+
+    write(place.path(), "hosts = [1]");
+    let output = check(place.path(), &[]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(text(&output.stdout).starts_with("playground.toml:1:"), "{output:?}");
+}
+
+#[test]
+fn files_that_others_can_change_or_a_token_that_they_can_read_are_refused() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let config =
+        native(&worker, "").split("[[worker]]").next().expect("a part").to_owned() + "workers = \"workers.json\"";
+    let place = place(&worker, &config);
+    for (file, bad, good) in [
+        ("w.key", 0o644, 0o640),
+        ("w.key", 0o660, 0o600),
+        ("workers.json", 0o666, 0o644),
+        ("playground.toml", 0o664, 0o644),
+    ] {
+        chmod(&place.path().join(file), bad);
+        let output = check(place.path(), &[]);
+        assert_eq!(output.status.code(), Some(5), "{file}: {output:?}");
+        assert!(text(&output.stdout).contains(&format!("{file} has mode {bad:04o}")), "{file}: {output:?}");
+        chmod(&place.path().join(file), good);
+        assert_eq!(check(place.path(), &[]).status.code(), Some(0), "{file}");
+    }
+}
+
+#[test]
+fn a_tenant_with_a_native_worker_and_a_credential_for_the_sandbox_is_an_error() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, "");
+    let row = native(&worker, "").split("[[worker]]").nth(1).expect("a part").to_owned();
+    write(place.path(), &format!("state = \"state\"\n[[worker]]{row}"));
+    assert_eq!(check(place.path(), &[]).status.code(), Some(0), "no credential yet");
+    let mut mint = playground(["token", "mint", "alice", "--state", "state"]);
+    mint.current_dir(place.path());
+    assert_eq!(run(mint).status.code(), Some(0));
+    let output = check(place.path(), &[]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert!(text(&output.stdout).contains("tenant `alice` has a native worker and"), "{output:?}");
+}
+
+#[test]
+fn the_printed_example_is_a_file_without_problems() {
+    let output = run(playground(["check-config", "--print-example"]));
+    assert_eq!(output.status.code(), Some(0));
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, &text(&output.stdout));
+    let output = check(place.path(), &["--json", "--state", "state"]);
+    assert_eq!(text(&output.stdout).trim(), json!({ "v": 1, "problems": [] }).to_string());
+}
