@@ -274,7 +274,12 @@ impl Lasting {
             pools: self.pools.clone(),
         };
         let authority = Arc::clone(&self.credentials);
-        let forward = forward::Forward::new(config.answers.clone(), authority, background, self.stopped.clone());
+        let forward = forward::Forward::new(
+            (config.answers.clone(), config.bridges.clone()),
+            authority,
+            background,
+            self.stopped.clone(),
+        );
         let cors = cors::Cors::new(&config.requests.origins);
         let (_, Paces { authenticate, rate }) = self.paced.clone();
         Ok(BoxCloneSyncService::new(

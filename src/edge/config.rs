@@ -15,6 +15,7 @@ pub struct Config {
     pub exchanges: Exchanges,
     pub sessions: Sessions,
     pub answers: Answers,
+    pub bridges: Bridges,
     pub stop: Stop,
 }
 
@@ -117,6 +118,15 @@ pub struct Answers {
     /// Kept connections to one worker, and how long: below the 5 s after which common servers close them.
     pub most_pooled: usize,
     pub pool_idle: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bridges {
+    /// Sessions that the edge keeps with workers on behalf of clients that have none: one for a tenant and its worker.
+    pub most: usize,
+    /// Without a request, after which the worker is told that the session is over.
+    pub idle: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -241,6 +251,12 @@ impl Default for Answers {
             most_pooled: 32,
             pool_idle: Duration::from_secs(4),
         }
+    }
+}
+
+impl Default for Bridges {
+    fn default() -> Self {
+        Self { most: 1024, idle: Duration::from_secs(30 * 60) }
     }
 }
 

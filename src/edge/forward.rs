@@ -7,6 +7,7 @@
 
 mod ahead;
 mod answer;
+mod bridge;
 mod carried;
 mod deadline;
 mod depart;
@@ -33,7 +34,7 @@ use kit::tasks::Tasks;
 use tokio::sync::watch;
 use tower::Service;
 
-use crate::edge::config::Answers;
+use crate::edge::config::{Answers, Bridges};
 use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
 use crate::worker::{Loopback, Upstream};
 
@@ -41,6 +42,7 @@ pub(crate) use depart::Departures;
 
 use answer::{Absent, Shape};
 use deadline::Deadline;
+use eras::Way;
 use leave::{Exchange, Leave, Rest};
 use pool::Pool;
 use relay::{Farewell, Relay, Terms};
@@ -51,6 +53,7 @@ pub(crate) struct Forward(Arc<Shared>);
 
 struct Shared {
     limits: Answers,
+    bridges: Bridges,
     authority: Arc<dyn Authority>,
     /// Drives connections to workers; these end with the edge.
     drivers: Tasks,
@@ -63,7 +66,7 @@ struct Shared {
 /// The kept connections, which outlive a change of configuration.
 #[derive(Clone, Default)]
 // One entry a worker, and the routes bound those.
-pub(crate) struct Pools(Arc<Mutex<HashMap<Loopback, Arc<Pool>>>>);
+pub(crate) struct Pools(Arc<Mutex<HashMap<Loopback, Arc<Pool>>>>, bridge::Kept);
 
 /// What the client's side of an exchange means to the worker's.
 struct Manner {
@@ -88,6 +91,7 @@ impl Pools {
     /// Forgets the connections to workers that are no longer there.
     pub(crate) fn keep(&self, is_routed: impl Fn(Loopback) -> bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed(*address));
+        self.1.keep(is_routed);
     }
 
     fn of(&self, upstream: &Upstream, limits: &Answers, drivers: &Tasks) -> Arc<Pool> {
@@ -99,12 +103,12 @@ impl Pools {
 
 impl Forward {
     pub(crate) fn new(
-        limits: Answers,
+        (limits, bridges): (Answers, Bridges),
         authority: Arc<dyn Authority>,
         Background { drivers, leaves, pools }: Background,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(Shared { limits, authority, drivers, leaves, stopping, pools }))
+        Self(Arc::new(Shared { limits, bridges, authority, drivers, leaves, stopping, pools }))
     }
 }
 
@@ -131,11 +135,17 @@ impl Service<Routed> for Forward {
 
 impl Shared {
     async fn forward(&self, routed: Routed) -> Result<Reply, Cause> {
-        let Routed { head, principal, permit, call, upstream, session, flight } = routed;
-        if !upstream.presence.is_up() {
+        if !routed.upstream.presence.is_up() {
             return Err(Cause::NotSent);
         }
-        eras::way(&call, &upstream)?;
+        match eras::way(&routed.call, &routed.upstream)? {
+            Way::Native => self.exchange(routed).await,
+            Way::Bridged => self.bridge(routed).await,
+        }
+    }
+
+    async fn exchange(&self, routed: Routed) -> Result<Reply, Cause> {
+        let Routed { head, principal, permit, call, upstream, session, flight } = routed;
         let manner = Manner::of(&call, session.as_ref());
         let expects = expected(&call);
         let bounds = &upstream.terms.bounds;

@@ -70,6 +70,7 @@ pub(crate) enum Cause {
     SessionsOnly,
     StatelessOnly { requested: String },
     // Where it belongs.
+    NotBridged,
     NoSession,
     UnknownSession,
     ForeignSession,
@@ -181,7 +182,9 @@ impl Cause {
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
             | Self::TenantStreams { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::NoSuchPath | Self::MethodRemoved { .. } | Self::UnknownSession => StatusCode::NOT_FOUND,
+            Self::NoSuchPath | Self::MethodRemoved { .. } | Self::NotBridged | Self::UnknownSession => {
+                StatusCode::NOT_FOUND
+            }
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -210,7 +213,7 @@ impl Cause {
             | Self::ForeignSession => -32600,
             // What the sessionful revisions show for an `initialize` with a version that is not served.
             Self::MissingMeta(_) | Self::RetiredVersion { .. } => -32602,
-            Self::MethodRemoved { .. } => -32601,
+            Self::MethodRemoved { .. } | Self::NotBridged => -32601,
             // Clients know this one as "open a new session".
             Self::UnknownSession => -32001,
             Self::HeaderMismatch { .. } => -32020,
@@ -299,6 +302,7 @@ impl Cause {
             | Self::RetiredVersion { .. }
             | Self::SessionsOnly
             | Self::StatelessOnly { .. }
+            | Self::NotBridged
             | Self::NoSession
             | Self::UnknownSession
             | Self::ForeignSession => Fault::Client,

@@ -1,6 +1,7 @@
 //! The edge by real sockets: a scripted worker behind it, raw connections before it.
 
 mod bounds;
+mod bridge;
 mod cases;
 #[cfg(feature = "tls")]
 pub(crate) mod certificate;

@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::edge::Reserved;
 
 /// One piece, or none; the budget is free again once the connection has written it.
-pub(super) struct Carried(Option<(Bytes, Reserved)>);
+pub(super) struct Carried(Option<(Bytes, Option<Reserved>)>);
 
 impl Carried {
     pub(super) fn nothing() -> Self {
@@ -18,7 +18,12 @@ impl Carried {
     }
 
     pub(super) fn new(bytes: Bytes, reserved: Reserved) -> Self {
-        Self(Some((bytes, reserved)))
+        Self(Some((bytes, Some(reserved))))
+    }
+
+    /// A short message of the edge's own.
+    pub(super) fn ours(bytes: Bytes) -> Self {
+        Self(Some((bytes, None)))
     }
 }
 
@@ -49,7 +54,7 @@ impl Body for Carried {
 /// Bytes that hold their budget until the last reference to them goes.
 struct Owned {
     bytes: Bytes,
-    _reserved: Reserved,
+    _reserved: Option<Reserved>,
 }
 
 impl AsRef<[u8]> for Owned {

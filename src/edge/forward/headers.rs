@@ -5,7 +5,7 @@ use http::header::{
 };
 use http::{Method, Request};
 
-use crate::edge::{Call, Cause, Era, Head, Session};
+use crate::edge::{Call, Cause, Era, Head, Reference, Session};
 use crate::identity::Principal;
 use crate::worker::Upstream;
 
@@ -20,15 +20,7 @@ pub(super) fn request(
     upstream: &Upstream,
     session: Option<&Session>,
 ) -> Result<Request<Carried>, Cause> {
-    let mut headers = opening(upstream)?;
-    if upstream.sends_tenant {
-        // A label that the original took may not fit a header; its worker is never the sandbox.
-        headers.insert(kit::header::TENANT, ours(principal.tenant().as_str())?);
-        headers.insert(kit::header::REFERENCE, ours(&head.reference.to_string())?);
-    }
-    if let Some(session) = session {
-        within(session, &mut headers)?;
-    }
+    let mut headers = addressed(head.reference, principal, upstream, session)?;
     let (method, body) = match call {
         Call::Message(message) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -52,6 +44,25 @@ pub(super) fn request(
     *request.uri_mut() = upstream.terms.path.uri();
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// What stands on every request for a tenant.
+pub(super) fn addressed(
+    reference: Reference,
+    principal: &Principal,
+    upstream: &Upstream,
+    session: Option<&Session>,
+) -> Result<HeaderMap, Cause> {
+    let mut headers = opening(upstream)?;
+    if upstream.sends_tenant {
+        // A label that the original took may not fit a header; its worker is never the sandbox.
+        headers.insert(kit::header::TENANT, ours(principal.tenant().as_str())?);
+        headers.insert(kit::header::REFERENCE, ours(&reference.to_string())?);
+    }
+    if let Some(session) = session {
+        within(session, &mut headers)?;
+    }
+    Ok(headers)
 }
 
 /// The headers that end a worker's own session for nobody.

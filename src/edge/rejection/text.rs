@@ -118,6 +118,11 @@ pub(super) fn of(cause: &Cause) -> String {
             "This worker knows no sessions and no `initialize`. Nothing was sent to it. Next: use a client that speaks {}.",
             names(stateless())
         ),
+        Cause::NotBridged => {
+            "This worker knows sessions only, and the method has no counterpart there. Nothing was sent to it. \
+             Next: do without it."
+                .into()
+        }
         Cause::NoSession => "This request needs an Mcp-Session-Id. Nothing was done. Next: initialize first.".into(),
         Cause::UnknownSession => "This session has ended or is not known. Nothing was done; files and jobs are \
              untouched. Next: initialize again without a session id."

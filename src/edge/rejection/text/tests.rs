@@ -45,6 +45,7 @@ fn causes() -> Vec<Cause> {
         Cause::RetiredVersion { requested: "2024-11-05" },
         Cause::SessionsOnly,
         Cause::StatelessOnly { requested: "2025-11-25".to_owned() },
+        Cause::NotBridged,
         Cause::NoSession,
         Cause::UnknownSession,
         Cause::ForeignSession,

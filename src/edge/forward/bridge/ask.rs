@@ -1,0 +1,102 @@
+//! A modern request, and the same one as a worker of sessions is to see it.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::edge::{Cause, Kind, Members, Message, RequestId, Reserved};
+
+use super::patch::Patch;
+
+pub(super) struct Ask {
+    pub(super) id: RequestId,
+    pub(super) wants: Wants,
+    /// The client's progress token, as it was written.
+    pub(super) token: Option<String>,
+    /// From which severity on the client wants to see the worker's log; nothing of it if none.
+    pub(super) level: Option<Level>,
+    body: Bytes,
+    /// The body's share of the byte budget, for the first time it is sent.
+    pub(super) reserved: Option<Reserved>,
+}
+
+/// What kind of answer is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// What the worker offers, which it has said when the session was opened.
+    Discovery,
+    /// The worker's result, with or without a word on how long it may be kept.
+    Result { cacheable: bool },
+}
+
+/// How grave a line of the worker's log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level(usize);
+
+impl Ask {
+    /// None: it is a notification, and nothing is owed.
+    pub(super) fn read(message: Message) -> Result<Option<Self>, Cause> {
+        let Message { body, reserved, kind, .. } = message;
+        let (id, method) = match kind {
+            Kind::Request { id, method } => (id, method),
+            Kind::Notification { .. } | Kind::Response => return Ok(None),
+        };
+        let wants = match method.as_str() {
+            "server/discover" => Wants::Discovery,
+            "tools/call" | "prompts/get" | "completion/complete" => Wants::Result { cacheable: false },
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read" => {
+                Wants::Result { cacheable: true }
+            }
+            _ => return Err(Cause::NotBridged),
+        };
+        let text = std::str::from_utf8(&body).map_err(|_bytes| Cause::Unparsable)?;
+        let parts = Parts::of(text).ok_or(Cause::Unparsable)?;
+        let token = parts.meta.get("progressToken").map(|token| token.get().to_owned());
+        let level = parts.meta.text(LOG_LEVEL).and_then(|name| Level::parse(&name));
+        Ok(Some(Self { id, wants, token, level, body: body.clone(), reserved: Some(reserved) }))
+    }
+
+    /// The request under a number of ours, which is also its progress token, without what the era of sessions has not.
+    pub(super) fn written(&self, number: u64) -> Option<Bytes> {
+        let text = std::str::from_utf8(&self.body).ok()?;
+        let Parts { id, raw_meta, meta } = Parts::of(text)?;
+        let mut patch = Patch::new(text);
+        patch.replace(id, number.to_string());
+        let kept: Vec<_> = meta
+            .iter()
+            .filter(|(name, _)| !name.starts_with(ERA_PREFIX))
+            .map(|(name, value)| {
+                let value = if name == "progressToken" { number.to_string() } else { value.get().to_owned() };
+                format!("{}:{value}", serde_json::Value::from(name))
+            })
+            .collect();
+        patch.replace(raw_meta, format!("{{{}}}", kept.join(",")));
+        Some(patch.written())
+    }
+}
+
+/// The places of a request where the eras differ.
+struct Parts<'a> {
+    id: &'a RawValue,
+    raw_meta: &'a RawValue,
+    meta: Members<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let top = Members::read(serde_json::from_str(text).ok()?)?;
+        let raw_meta = Members::read(top.get("params")?)?.get("_meta")?;
+        Some(Self { id: top.get("id")?, raw_meta, meta: Members::read(raw_meta)? })
+    }
+}
+
+impl Level {
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        LEVELS.iter().position(|known| *known == name).map(Self)
+    }
+}
+
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const ERA_PREFIX: &str = "io.modelcontextprotocol/";
+
+/// The protocol's, the least grave first.
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];

@@ -1,0 +1,158 @@
+//! What a worker of sessions says, as a modern client is to hear it.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::edge::{Cause, Members, RequestId, Version};
+
+use super::ask::{Ask, Level, Wants};
+use super::patch::Patch;
+use super::session::Session;
+
+/// One message of the worker's, judged within the exchange of one request.
+pub(super) enum Said {
+    /// The answer, and the status that a modern client expects with it.
+    Answer(StatusCode, Bytes),
+    /// Something for the client on the way there.
+    Aside(Bytes),
+    /// The worker asks its client for something.
+    Asked { id: String, method: String },
+    /// Nothing to do with this request.
+    Nothing,
+}
+
+impl Said {
+    /// `by_status`: the message is the body of a refusal, which need not know which request it is about.
+    pub(super) fn judge(
+        text: &[u8],
+        (ask, number, session): (&Ask, u64, &Session),
+        by_status: Option<StatusCode>,
+    ) -> Result<Self, Cause> {
+        let text = std::str::from_utf8(text).map_err(|_bytes| NO_MESSAGE)?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_fault| NO_MESSAGE)?;
+        let top = Members::read(raw).ok_or(NO_MESSAGE)?;
+        let id = top.get("id");
+        match (top.text("method"), id) {
+            (Some(method), Some(id)) => Ok(Self::Asked { id: id.get().to_owned(), method }),
+            (Some(method), None) => {
+                Ok(notification(text, &method, &top, ask, number).map_or(Self::Nothing, Self::Aside))
+            }
+            (None, id) => {
+                let ours = id.is_some_and(|id| id.get() == number.to_string());
+                if !ours && by_status.is_none() {
+                    return Ok(Self::Nothing);
+                }
+                if let Some(result) = top.get("result").filter(|_| ours) {
+                    let text = result_told(text, id.ok_or(NO_MESSAGE)?, result, ask, session)?;
+                    return Ok(Self::Answer(StatusCode::OK, text));
+                }
+                let error = top.get("error").ok_or(NO_MESSAGE)?;
+                error_told(error, &ask.id, by_status.unwrap_or(StatusCode::OK))
+            }
+        }
+    }
+}
+
+/// Whether the body of a refusal says that the worker does not know the session.
+pub(super) fn is_of_lost_session(text: &[u8]) -> bool {
+    let Ok(raw) = serde_json::from_slice::<&RawValue>(text) else { return false };
+    let Some(top) = Members::read(raw) else { return false };
+    // A worker that names the request has read it, and whether it has carried it out is not known.
+    let unread = top.get("id").is_none_or(|id| id.get() == "null");
+    let message = top.get("error").filter(|_| unread).and_then(|error| Members::read(error)?.text("message"));
+    // There is no code for it; these are the words of the common libraries.
+    message.is_some_and(|message| {
+        let message = message.to_lowercase();
+        message.contains("session") || message.contains("not initialized")
+    })
+}
+
+/// What the worker offers, from what it said when the session was opened.
+pub(super) fn discovery(id: &RequestId, session: &Session) -> Bytes {
+    let mut capabilities = session.about.capabilities.clone();
+    for unbridged in ["tasks", "extensions"] {
+        capabilities.remove(unbridged);
+    }
+    for offer in capabilities.values_mut().filter_map(|offer| offer.as_object_mut()) {
+        for told_by_stream in ["listChanged", "subscribe"] {
+            offer.remove(told_by_stream);
+        }
+    }
+    let versions: Vec<_> = Version::ALL.into_iter().map(Version::as_str).collect();
+    let (versions, capabilities) = (json!(versions), json!(capabilities));
+    let instructions =
+        session.about.instructions.as_ref().map(|text| format!(r#","instructions":{text}"#)).unwrap_or_default();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities}{instructions},"ttlMs":0,"cacheScope":"private","_meta":{{"{SERVER}":{}}}}}}}"#,
+        id.raw(),
+        session.about.server
+    )
+    .into()
+}
+
+fn result_told(text: &str, id: &RawValue, result: &RawValue, ask: &Ask, session: &Session) -> Result<Bytes, Cause> {
+    let members = Members::read(result).ok_or(NO_MESSAGE)?;
+    let mut patch = Patch::new(text);
+    patch.replace(id, ask.id.raw());
+    let mut set = |name: &str, value: &str| match members.get(name) {
+        Some(given) => patch.replace(given, value),
+        None => patch.add(result, name, value),
+    };
+    set("resultType", r#""complete""#);
+    if ask.wants == (Wants::Result { cacheable: true }) {
+        set("ttlMs", "0");
+        set("cacheScope", r#""private""#);
+    }
+    match members.get("_meta") {
+        Some(raw) if raw.get().starts_with('{') => {
+            let given = Members::read(raw).ok_or(NO_MESSAGE)?;
+            match given.get(SERVER) {
+                Some(_) => {}
+                None => patch.add(raw, SERVER, &session.about.server),
+            }
+        }
+        Some(raw) => patch.replace(raw, format!(r#"{{"{SERVER}":{}}}"#, session.about.server)),
+        None => patch.add(result, "_meta", &format!(r#"{{"{SERVER}":{}}}"#, session.about.server)),
+    }
+    Ok(patch.written())
+}
+
+fn error_told(error: &RawValue, id: &RequestId, status: StatusCode) -> Result<Said, Cause> {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.raw(), error.get());
+    let raw: &RawValue = serde_json::from_str(&text).map_err(|_fault| NO_MESSAGE)?;
+    let code = Members::read(raw).and_then(|top| Members::read(top.get("error")?)?.get("code")).ok_or(NO_MESSAGE)?;
+    let status = if code.get() == NO_METHOD { StatusCode::NOT_FOUND } else { status };
+    let mut patch = Patch::new(&text);
+    if code.get() == NO_RESOURCE {
+        patch.replace(code, BAD_PARAMS);
+    }
+    Ok(Said::Answer(status, patch.written()))
+}
+
+/// A notification that belongs to the request, as the client is to see it.
+fn notification(text: &str, method: &str, top: &Members<'_>, ask: &Ask, number: u64) -> Option<Bytes> {
+    let params = Members::read(top.get("params")?)?;
+    match method {
+        "notifications/progress" => {
+            let token = params.get("progressToken").filter(|token| token.get() == number.to_string())?;
+            let mut patch = Patch::new(text);
+            patch.replace(token, ask.token.clone()?);
+            Some(patch.written())
+        }
+        "notifications/message" => {
+            let grave = Level::parse(&params.text("level")?)? >= ask.level?;
+            grave.then(|| Bytes::copy_from_slice(text.as_bytes()))
+        }
+        _ => None,
+    }
+}
+
+const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+const NO_MESSAGE: Cause = Cause::WorkerAnswerUnusable("it is no JSON-RPC message");
+
+const NO_METHOD: &str = "-32601";
+/// Was the code for a resource that does not exist.
+const NO_RESOURCE: &str = "-32002";
+const BAD_PARAMS: &str = "-32602";
