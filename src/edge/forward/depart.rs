@@ -48,6 +48,7 @@ impl Departures {
             let told = async {
                 let mut request = Request::new(Carried::nothing());
                 *request.method_mut() = Method::DELETE;
+                *request.uri_mut() = upstream.terms.path.uri();
                 *request.headers_mut() = headers::departing(&upstream, &session)?;
                 let wire = pool.wire(upstream.terms.bounds.connect).await?;
                 let (response, wire) = wire.send(request, MOST_WAIT).await?.into_parts();

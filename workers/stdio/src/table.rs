@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::child::Program;
 use crate::session::Session;
-use crate::{Limits, child};
+use crate::Limits;
 
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -41,7 +41,7 @@ pub(crate) struct Opening {
 }
 
 impl Table {
-    pub(crate) fn new(program: child::Program, limits: Limits) -> Self {
+    pub(crate) fn new(program: Program, limits: Limits) -> Self {
         Self {
             program,
             slots: Arc::new(Semaphore::new(limits.sessions)),

@@ -69,6 +69,7 @@ impl Line {
     fn request(&self, method: Method, place: Option<&Place>, body: Carried) -> Result<Request<Carried>, Cause> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
+        *request.uri_mut() = self.upstream.terms.path.uri();
         *request.headers_mut() = headers::addressed(self.reference, &self.principal, &self.upstream, place)?;
         Ok(request)
     }
