@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use playground::worker::endpoint::Endpoint;
 use playground::worker::terms::Bridge;
 use serde_json::{Value, json};
 
@@ -51,6 +52,7 @@ where
 {
     let (opened, script) = (AtomicUsize::new(0), Arc::new(script));
     Worker::scripted(move |arrival, mut talk| {
+        assert!(arrival.head.contains(" /mcp HTTP/1.1"), "at the worker's own path: {}", arrival.head);
         let opens = arrival.rpc_method() == "initialize";
         let number = if opens { opened.fetch_add(1, Ordering::SeqCst) + 1 } else { 0 };
         let script = Arc::clone(&script);
@@ -101,6 +103,7 @@ async fn streaming(events: &'static [&'static str]) -> Worker {
 fn bridged(workers: &[(&'static str, &Worker)]) -> Setting {
     let mut setting = Setting::native(workers).found(sessions_alone());
     setting.terms.bridge = Bridge::Modern;
+    setting.terms.path = Endpoint::parse("/mcp").unwrap();
     setting
 }
 

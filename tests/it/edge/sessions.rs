@@ -1,5 +1,7 @@
 //! Public sessions: who may use one, how it ends, what it hides.
 
+use playground::worker::endpoint::Endpoint;
+
 use super::setting::{Edge, INIT, LIST, Setting, write_store};
 use super::talk::Answer;
 use super::worker::{Next, Worker};
@@ -309,13 +311,15 @@ async fn a_sandboxes_idlest_session_makes_room_and_is_known_again() {
 #[tokio::test]
 async fn a_native_worker_is_told_of_a_session_that_was_idle_for_too_long() {
     let worker = Worker::sessionful().await;
-    let setting = Setting::native(&[("alice", &worker)]);
+    let mut setting = Setting::native(&[("alice", &worker)]);
+    setting.terms.path = Endpoint::parse("/mcp").unwrap();
     let idle = std::time::Duration::from_millis(50);
     let edge = setting.with(|config| config.sessions.idle = idle).start().await;
     let session = edge.session().await;
     let told = &worker.arrivals(2).await[1];
     assert_eq!((told.method.as_str(), told.header("mcp-session-id")), ("DELETE", Some("UPSTREAM-SECRET")));
     assert_eq!(told.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert!(told.head.starts_with("DELETE /mcp "), "{}", told.head);
     assert_eq!(list(&edge, "tok-alice", &session).await.status, 404);
 }
 

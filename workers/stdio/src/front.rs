@@ -109,9 +109,8 @@ impl Front {
             let mouth = session.router().forget(id);
             if let Some(mouth) = mouth {
                 let said = refusal(StatusCode::OK, Some(id), CANCELLED, "the call was cancelled by its client");
-                if let Ok(said) = said.into_body().collect().await {
-                    let _ = mouth.try_send(Said::Answer(said.to_bytes().to_vec()));
-                }
+                let Ok(said) = said.into_body().collect().await;
+                let _ = mouth.try_send(Said::Answer(said.to_bytes().to_vec()));
             }
         }
         empty(StatusCode::ACCEPTED)

@@ -9,9 +9,9 @@ use kit::clock;
 use kit::tasks::Tasks;
 use tokio::sync::Semaphore;
 
+use crate::Limits;
 use crate::child::Program;
 use crate::session::Session;
-use crate::Limits;
 
 #[derive(Debug)]
 pub(crate) struct Table {
