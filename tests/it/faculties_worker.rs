@@ -73,6 +73,15 @@ impl FacultiesWorker {
         self.state().heads.clone()
     }
 
+    /// Waits until a session has been ended here.
+    pub(crate) fn was_left(&self) {
+        let began = kit::clock::now();
+        while !self.heads().iter().any(|head| head.starts_with("DELETE")) {
+            assert!(kit::clock::now() - began < PATIENCE, "no session was ended: {:?}", self.heads());
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn sessions(&self) -> usize {
         self.state().sessions.len()
     }

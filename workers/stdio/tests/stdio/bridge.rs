@@ -1,4 +1,4 @@
-//! The bridge over a real socket, in front of a scripted stdio server.
+//! Sessions over a real socket, in front of a scripted stdio server.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,4 @@
+//! The bridge, driven as the edge drives it: a loopback socket before it, real processes behind it.
+
+#[cfg(test)]
+mod bridge;
