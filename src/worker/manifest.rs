@@ -2,7 +2,8 @@
 //!
 //! `{"workers":[{"tenant":"alice","address":"127.0.0.1:8401","token_file":"alice.key"}]}`, strictly: unknown members
 //! are refused at both levels, tenants and addresses are distinct, and every fault names its file and place. What the
-//! original does not know may be added to an entry: `"path":"/mcp"`, for a worker that is not at `/`.
+//! original does not know may be added to an entry: `"path":"/mcp"` for a worker that is not at `/`, and
+//! `"bridge":"modern"` for one that knows only sessions and is to have clients of the modern era too.
 
 use std::collections::HashSet;
 use std::fs;
