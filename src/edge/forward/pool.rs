@@ -48,7 +48,8 @@ type Rest = Arc<Mutex<Option<Instant>>>;
 pub(super) struct Wire {
     sender: SendRequest<Carried>,
     rest: Rest,
-    reused: bool,
+    /// For one that has rested: how long another may take to come about in its place.
+    again: Option<Duration>,
     pool: Arc<Pool>,
 }
 
@@ -63,7 +64,7 @@ impl Pool {
         while let Some(Resting { mut sender, rest, .. }) = self.take() {
             // The last answer is complete, so this waits for nothing but the task that drives the connection.
             if matches!(timeout(READY, sender.ready()).await, Ok(Ok(()))) {
-                return Ok(Wire { sender, rest, reused: true, pool: Arc::clone(self) });
+                return Ok(Wire { sender, rest, again: Some(connect), pool: Arc::clone(self) });
             }
         }
         self.dial(connect).await
@@ -111,7 +112,7 @@ impl Pool {
                 state.lock().unwrap_or_else(PoisonError::into_inner).struck = Some(now);
             }
         });
-        Ok(Wire { sender, rest, reused: false, pool: Arc::clone(self) })
+        Ok(Wire { sender, rest, again: None, pool: Arc::clone(self) })
     }
 }
 
@@ -123,14 +124,19 @@ impl Wire {
                 Err(_late) => Err(Cause::Timeout { after: wait }),
                 Ok(Ok(response)) => Ok(Answered::new(response, self)),
                 Ok(Err(mut fault)) => {
-                    if self.reused {
+                    if self.again.is_some() {
                         self.pool.state.lock().unwrap_or_else(PoisonError::into_inner).struck = Some(kit::clock::now());
                     }
-                    let unsent = fault.take_message().is_some();
-                    let error = fault.into_error();
-                    tracing::warn!(worker = %self.pool.address, fault = %error, unsent, "the exchange broke off");
                     // Only hyper's giving the request back proves that no byte of it was written.
-                    Err(if unsent { Cause::NotSent } else { Cause::Broken })
+                    let unsent = fault.take_message();
+                    let error = fault.into_error();
+                    tracing::warn!(worker = %self.pool.address, fault = %error, unsent = unsent.is_some(), "the exchange broke off");
+                    match (unsent, self.again) {
+                        // The worker closed while the connection rested. This is the first time that anything is sent.
+                        (Some(request), Some(connect)) => self.pool.dial(connect).await?.send(request, wait).await,
+                        (Some(_), None) => Err(Cause::NotSent),
+                        (None, _) => Err(Cause::Broken),
+                    }
                 }
             }
         })
