@@ -75,6 +75,8 @@ mod stdio;
 #[cfg(feature = "mcp-http")]
 mod supervision;
 #[cfg(test)]
+mod tables;
+#[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod tenants;
 #[cfg(test)]
