@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use kit::sse::Reader;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -45,18 +46,14 @@ pub(super) struct Question {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) session: Option<HeaderValue>,
-    events: bool,
-    body: Bytes,
+    /// What it says: one text, or the events of a stream.
+    messages: Vec<Vec<u8>>,
 }
 
 impl Answer {
     /// The message in it that has this form.
     pub(super) fn message<T: DeserializeOwned>(&self) -> Option<T> {
-        if self.events {
-            events(&self.body).find_map(|data| serde_json::from_str(&data).ok())
-        } else {
-            serde_json::from_slice(&self.body).ok()
-        }
+        self.messages.iter().find_map(|message| serde_json::from_slice(message).ok())
     }
 }
 
@@ -116,20 +113,25 @@ async fn exchange(worker: &Upstream, method: Method, headers: HeaderMap, body: B
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"));
-        let mut text = BytesMut::new();
-        while let Some(frame) = body.frame().await {
+        let (mut text, mut reader, mut messages): (_, _, Vec<Vec<u8>>) = (Vec::new(), Reader::new(), Vec::new());
+        let mut left = MOST_BYTES;
+        // A stream may stay open behind its answer.
+        while !messages.iter().any(|message| is_response(message)) {
+            let Some(frame) = body.frame().await else { break };
             let data = frame.map_err(ProbeFault::Broken)?.into_data().unwrap_or_default();
-            if text.len() + data.len() > MOST_BYTES {
-                return Err(ProbeFault::TooLarge);
-            }
-            text.extend_from_slice(&data);
-            // A stream may stay open behind its answer.
-            if events && self::events(&text).any(|data| is_response(&data)) {
-                break;
+            left = left.checked_sub(data.len()).ok_or(ProbeFault::TooLarge)?;
+            if events {
+                reader.push(&data);
+                messages.extend(std::iter::from_fn(|| reader.take()));
+            } else {
+                text.extend_from_slice(&data);
             }
         }
+        if !events {
+            messages.push(text);
+        }
         let session = parts.headers.get("mcp-session-id").cloned();
-        Ok(Answer { status: parts.status, session, events, body: text.freeze() })
+        Ok(Answer { status: parts.status, session, messages })
     };
     tokio::select! {
         answer = asked => answer,
@@ -141,26 +143,13 @@ async fn exchange(worker: &Upstream, method: Method, headers: HeaderMap, body: B
     }
 }
 
-fn is_response(data: &str) -> bool {
+fn is_response(message: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Response {
         result: Option<serde::de::IgnoredAny>,
         error: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str::<Response>(data).is_ok_and(|found| found.result.is_some() || found.error.is_some())
-}
-
-/// The data of the whole events in a text.
-fn events(text: &[u8]) -> impl Iterator<Item = String> {
-    let text = String::from_utf8_lossy(text).replace("\r\n", "\n").replace('\r', "\n");
-    let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
-    let events: Vec<_> = text.get(..whole).unwrap_or_default().split("\n\n").map(data).collect();
-    events.into_iter().filter(|data| !data.is_empty())
-}
-
-fn data(event: &str) -> String {
-    let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    serde_json::from_slice::<Response>(message).is_ok_and(|found| found.result.is_some() || found.error.is_some())
 }
 
 pub(super) const DISCOVER: Question = Question {

@@ -2,7 +2,8 @@
 //!
 //! The vocabulary comes first, and the edge uses nothing else of this crate: who a call is for ([`Tenant`]), what must
 //! not be printed ([`Secret`]), how an edge names both on the loopback hop ([`header`]), the one reader of the clock
-//! ([`clock`]), the one door through which tasks are started ([`tasks`]) and the way a small file is replaced ([`durable`]).
+//! ([`clock`]), the one door through which tasks are started ([`tasks`]), the way a small file is replaced ([`durable`]) and how
+//! an event stream is read ([`sse`]).
 //!
 //! Then comes what a worker needs: the trait that it implements ([`worker`]), served over loopback HTTP ([`http`]) or over
 //! standard input and output ([`stdio`]).
@@ -16,6 +17,7 @@ pub mod header;
 #[cfg(feature = "http")]
 pub mod http;
 mod secret;
+pub mod sse;
 #[cfg(feature = "stdio")]
 pub mod stdio;
 pub mod tasks;
