@@ -32,7 +32,8 @@ use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
 use crate::worker::child::{Program, User};
-use crate::worker::manifest::ManifestError;
+use crate::worker::entry::Placed;
+use crate::worker::manifest::ManifestFault;
 use changeable::Changeable;
 use words::{BeginEdge, BeginWorker, Upstream};
 
@@ -78,8 +79,12 @@ pub enum BuildError {
     Io(&'static str, #[source] io::Error),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("the list of native workers")]
-    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestFault),
+    #[error(transparent)]
+    Entry(#[from] Placed),
+    #[error("{} faults", .0.len())]
+    Several(Vec<BuildError>),
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]

@@ -9,11 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kit::Tenant;
-
 use crate::state::StateDir;
 use crate::telemetry::Verbosity;
-use crate::worker::{Loopback, Terms};
+use crate::worker::entry::Entry;
+use crate::worker::terms::Bounds;
 
 pub use error::{FileError, FileFault};
 
@@ -38,6 +37,8 @@ pub struct Config {
     pub origins: Vec<String>,
     pub proxies: Vec<IpAddr>,
     pub limits: Limits,
+    /// What a native worker is served within where its own entry says nothing.
+    pub worker_bounds: Bounds,
     pub edge_user: EdgeUser,
     pub tls: Option<Tls>,
     /// Whether a host that cannot isolate is a fault even where native tenants could be served.
@@ -68,16 +69,17 @@ pub struct Limits {
     /// Calls and streams under way at once.
     pub exchanges: usize,
     pub exchanges_per_tenant: usize,
+    /// Of those, the streams that have no end of their own.
+    pub streams_per_tenant: usize,
     pub drain: Duration,
 }
 
-/// A native worker.
+/// A native worker of a `playground.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    pub tenant: Tenant,
-    pub address: Loopback,
-    pub token_file: PathBuf,
-    pub terms: Terms,
+    pub entry: Entry,
+    /// The line and the column at which its token file is named.
+    pub token_place: (usize, usize),
 }
 
 /// Who the edge runs as when the service was started by root.
@@ -107,6 +109,7 @@ impl Default for Limits {
             tenant_rate: 100,
             exchanges: 1024,
             exchanges_per_tenant: 64,
+            streams_per_tenant: 32,
             drain: Duration::from_secs(30),
         }
     }

@@ -33,6 +33,8 @@ pub mod worker;
 #[cfg(feature = "mcp-http")]
 pub mod admin;
 
+#[cfg(feature = "mcp-http")]
+mod nearest;
 pub mod sandboxes;
 pub mod signal;
 #[cfg(feature = "mcp-http")]

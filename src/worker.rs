@@ -6,6 +6,7 @@
 pub mod address;
 pub mod child;
 pub mod endpoint;
+pub mod entry;
 pub mod eras;
 pub mod handoff;
 pub mod health;
@@ -13,6 +14,7 @@ pub mod manifest;
 pub mod probe;
 pub mod restart;
 pub mod terms;
+pub mod token_file;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,15 +126,6 @@ impl Upstream {
             eras: Eras::default(),
             health: Health::default(),
         }
-    }
-}
-
-impl From<manifest::Manifest> for Routes {
-    fn from(manifest: manifest::Manifest) -> Self {
-        manifest.workers.into_iter().fold(Self::new(), |routes, entry| {
-            let worker = Upstream { terms: entry.terms, ..Upstream::native(entry.address, entry.bearer) };
-            routes.with_native(entry.tenant, worker)
-        })
     }
 }
 

@@ -1,17 +1,18 @@
 //! What of a service can be another while it runs: read by one function at the start and at each reload.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::Tenant;
 
 use super::words::{BeginEdge, Keys, Native, Pem, Upstream};
 use super::{BuildError, KeyError, SecretError, bearer, chain, loose, session_keys, strict, tls_files};
-use crate::config::{Config, Upstreams};
+use crate::config::{Config, Upstreams, Worker};
 use crate::edge;
 use crate::supervise::{Fresh, Reading, Reread, Stamps};
-use crate::worker::{Loopback, Terms, manifest};
+use crate::worker::entry::{Entry, EntryFault, Placed};
+use crate::worker::{Loopback, Terms, manifest, token_file};
 
 /// Yields the configuration as it is said now.
 pub type Again = Arc<dyn Fn() -> Result<Config, Box<dyn Error + Send + Sync>> + Send + Sync>;
@@ -104,12 +105,19 @@ pub(super) fn problems(config: &Config) -> Vec<BuildError> {
 }
 
 fn changeable(config: &Config) -> Result<Changeable, BuildError> {
-    gather(config).map_err(|mut faults| faults.swap_remove(0))
+    gather(config)
+        .map_err(|mut faults| if faults.len() == 1 { faults.swap_remove(0) } else { BuildError::Several(faults) })
 }
 
 /// All of it, or at least one fault.
 fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
     let mut faults: Vec<_> = strict::loose(config).into_iter().map(BuildError::from).collect();
+    if config.file.is_none() {
+        // The original looks at no mode, and its command line goes on working.
+        for fault in faults.drain(..) {
+            tracing::warn!("{fault}");
+        }
+    }
     let native = natives(config, &mut faults);
     faults.extend(strict::both(config, &native, loose(config)).into_iter().map(BuildError::from));
     let mut had = |fault: BuildError| faults.push(fault);
@@ -136,29 +144,44 @@ fn elsewhere(config: &Config) -> Result<Option<Upstream>, SecretError> {
 
 /// The workers of the manifest, and those that were said one by one.
 fn natives(config: &Config, faults: &mut Vec<BuildError>) -> Vec<Native> {
-    let row = |tenant, address: Loopback, bearer, terms| Native {
-        tenant,
-        worker: Upstream { address: address.socket(), bearer, up: true, terms },
+    let row = |entry: &Entry, bearer| Native {
+        tenant: entry.tenant.clone(),
+        worker: Upstream {
+            address: entry.address.socket(),
+            bearer,
+            up: true,
+            terms: entry.terms(&config.worker_bounds),
+        },
     };
-    let mut native = Vec::new();
+    let mut native: Vec<Native> = Vec::new();
     match config.upstreams.manifest().map(|path| manifest::load(path)).transpose() {
         Ok(manifest) => {
             let entries = manifest.into_iter().flat_map(|manifest| manifest.workers);
-            native.extend(entries.map(|entry| row(entry.tenant, entry.address, entry.bearer, entry.terms)));
+            native.extend(entries.map(|(entry, bearer)| row(&entry, bearer)));
         }
-        Err(fault) => faults.push(fault.into()),
+        Err(found) => faults.extend(found.into_iter().map(BuildError::from)),
     }
-    for worker in &config.workers {
-        let address = worker.address;
-        if native.iter().any(|known: &Native| known.tenant == worker.tenant) {
-            faults.push(WorkerFault::TenantTwice(worker.tenant.clone()).into());
+    let listed = native.len();
+    let file = config.file.as_deref().unwrap_or(Path::new(""));
+    for Worker { entry, token_place } in &config.workers {
+        // Among each other they are distinct already.
+        for known in native.iter().take(listed) {
+            if known.tenant == entry.tenant {
+                faults.push(WorkerFault::TenantTwice(entry.tenant.clone()).into());
+            }
+            if known.worker.address == entry.address.socket() {
+                faults.push(WorkerFault::AddressTwice(entry.address).into());
+            }
+            if let Some(name) = entry.name.clone().filter(|name| known.worker.terms.name.as_ref() == Some(name)) {
+                faults.push(WorkerFault::NameTwice(name).into());
+            }
         }
-        if native.iter().any(|known: &Native| known.worker.address == address.socket()) {
-            faults.push(WorkerFault::AddressTwice(address).into());
-        }
-        match bearer(&worker.token_file) {
-            Ok(bearer) => native.push(row(worker.tenant.clone(), address, bearer, worker.terms.clone())),
-            Err(fault) => faults.push(fault.into()),
+        match token_file::read(&entry.token_file) {
+            Ok(bearer) => native.push(row(entry, bearer)),
+            Err(fault) => {
+                let fault = EntryFault::Token { path: entry.token_file.clone(), fault };
+                faults.push(Placed::at(file, *token_place, fault).into());
+            }
         }
     }
     native
@@ -167,10 +190,14 @@ fn natives(config: &Config, faults: &mut Vec<BuildError>) -> Vec<Native> {
 /// Why a worker that was said by itself cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerFault {
-    #[error("tenant `{0}` has two workers")]
+    #[error("tenant `{0}` has a worker in the manifest and another in a [[worker]]; leave one of them out")]
     TenantTwice(Tenant),
-    #[error("address `{0}` is that of two workers; each tenant has a worker of its own")]
+    #[error(
+        "address `{0}` is that of a worker in the manifest and of another in a [[worker]]; give each tenant a worker of its own"
+    )]
     AddressTwice(Loopback),
+    #[error("name `{0}` is that of a worker in the manifest and of another in a [[worker]]; choose another")]
+    NameTwice(String),
 }
 
 fn limits(config: &Config) -> edge::Config {
@@ -183,6 +210,7 @@ fn limits(config: &Config) -> edge::Config {
     limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
     limits.exchanges.most = config.limits.exchanges;
     limits.exchanges.most_per_tenant = config.limits.exchanges_per_tenant;
+    limits.exchanges.most_streams_per_tenant = config.limits.streams_per_tenant;
     limits.sessions.most = config.limits.sessions;
     limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
     limits.sessions.idle = config.limits.session_idle;

@@ -1,7 +1,7 @@
 //! The secrets a service makes or reads at its start.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use kit::Secret;
 
 use crate::edge;
 use crate::state::StateDir;
-use crate::worker::manifest;
+use crate::worker::token_file::{self, TokenFault};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
@@ -23,8 +23,8 @@ pub enum SecretError {
         #[source]
         source: io::Error,
     },
-    #[error("{} must hold 32 to 1024 of A-Z a-z 0-9 - . _ ~ + / = and at most one line end", .0.display())]
-    Bearer(PathBuf),
+    #[error("token file {}: {fault}", path.display())]
+    Bearer { path: PathBuf, fault: TokenFault },
     #[error("the system has no randomness")]
     NoRandomness,
 }
@@ -36,11 +36,7 @@ pub(super) fn fresh() -> Result<Secret, SecretError> {
 
 /// The bearer of a worker that runs on its own.
 pub fn bearer(path: &Path) -> Result<Secret, SecretError> {
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_BEARER_BYTES).read_to_string(&mut text))
-        .map_err(at("read", path))?;
-    manifest::bearer(&text).ok_or_else(|| SecretError::Bearer(path.to_owned()))
+    token_file::read(path).map_err(|fault| SecretError::Bearer { path: path.to_owned(), fault })
 }
 
 /// The list of sessions that were ended, which outlives the service where it has a state.
@@ -84,6 +80,3 @@ fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SecretError 
 }
 
 const KEY_BYTES: usize = 32;
-
-/// The longest bearer, a line end, and one byte to see that there is more.
-const MOST_BEARER_BYTES: u64 = 1024 + 3;

@@ -24,11 +24,10 @@ pub enum StrictFault {
     Both { tenant: Tenant, store: PathBuf },
 }
 
-/// Every fault of the files that a `playground.toml` leads to, and of itself; none where there is no such file.
+/// Every fault of the modes of the manifest, of the token files, and of a `playground.toml` that leads to them.
 pub(super) fn loose(config: &Config) -> Vec<StrictFault> {
-    let Some(file) = &config.file else { return Vec::new() };
     let manifest = config.upstreams.manifest();
-    let writable = [Some(file), manifest].into_iter().flatten().filter_map(|path| {
+    let writable = [config.file.as_ref(), manifest].into_iter().flatten().filter_map(|path| {
         let mode = mode(path)?;
         (mode & 0o022 != 0).then(|| StrictFault::Writable { path: path.clone(), mode })
     });
@@ -55,7 +54,7 @@ pub(super) fn both(config: &Config, native: &[Native], loose: Loose) -> Vec<Stri
 
 /// The token files of all workers, as far as they can be told.
 pub(super) fn token_files(config: &Config) -> Vec<PathBuf> {
-    let mut files: Vec<_> = config.workers.iter().map(|worker| worker.token_file.clone()).collect();
+    let mut files: Vec<_> = config.workers.iter().map(|worker| worker.entry.token_file.clone()).collect();
     files.extend(config.upstreams.manifest().into_iter().flat_map(|manifest| manifest::token_files(manifest)));
     if let Upstreams::Elsewhere { token_file, .. } = &config.upstreams {
         files.push(token_file.clone());

@@ -42,7 +42,7 @@ impl CheckConfig {
         let problems = match self.serve.config(verbosity) {
             Ok(config) => app::problems(&config),
             Err(fault) if fault.is_usage() => return Err(fault),
-            Err(fault) => vec![fault.to_string()],
+            Err(fault) => fault.problems(),
         };
         if self.json {
             say::data(&json!({ "v": 1, "problems": problems }).to_string());

@@ -10,6 +10,8 @@ pub(super) struct Failure {
     code: Code,
     cause: anyhow::Error,
     hint: Option<String>,
+    /// What else is wrong, where all of it was looked for.
+    more: Vec<Failure>,
 }
 
 /// What a script can tell apart. Clap itself answers 2 for a command line it cannot read.
@@ -57,11 +59,25 @@ impl Code {
 
 impl Failure {
     pub(super) fn new(cause: impl Into<anyhow::Error>) -> Self {
-        Self { code: Code::Failed, cause: cause.into(), hint: None }
+        Self { code: Code::Failed, cause: cause.into(), hint: None, more: Vec::new() }
     }
 
     pub(super) fn message(code: Code, message: impl std::fmt::Display) -> Self {
-        Self { code, cause: anyhow::anyhow!("{message}"), hint: None }
+        Self { code, cause: anyhow::anyhow!("{message}"), hint: None, more: Vec::new() }
+    }
+
+    /// Everything that is wrong, told as one; the first decides the code.
+    pub(super) fn all(failures: impl IntoIterator<Item = Self>) -> Self {
+        let mut failures = failures.into_iter();
+        let Some(first) = failures.next() else { return Self::message(Code::Failed, "nothing is known of why") };
+        Self { more: failures.collect(), ..first }
+    }
+
+    /// Each thing that is wrong, in one line.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn problems(&self) -> Vec<String> {
+        let more = self.more.iter().map(|failure| format!("{:#}", failure.cause));
+        std::iter::once(format!("{:#}", self.cause)).chain(more).collect()
     }
 
     pub(super) fn code(self, code: Code) -> Self {
@@ -88,7 +104,7 @@ impl Failure {
     #[cfg(feature = "mcp-http")]
     pub(super) fn report_json(&self) -> ExitCode {
         let told = serde_json::json!({
-            "code": self.code.word(), "message": format!("{:#}", self.cause), "hint": self.hint,
+            "code": self.code.word(), "message": self.to_string(), "hint": self.hint,
         });
         say::insist(&serde_json::json!({ "error": told }).to_string());
         ExitCode::from(self.code as u8)
@@ -96,21 +112,24 @@ impl Failure {
 
     /// Tells the person, once, and yields the exit code.
     pub(super) fn report(&self) -> ExitCode {
-        let mut text = format!("error: {}", self.cause);
-        for cause in self.cause.chain().skip(1) {
-            text.push_str(&format!("\n  caused by: {cause}"));
+        for failure in std::iter::once(self).chain(&self.more) {
+            let mut text = format!("error: {}", failure.cause);
+            for cause in failure.cause.chain().skip(1) {
+                text.push_str(&format!("\n  caused by: {cause}"));
+            }
+            if let Some(hint) = &failure.hint {
+                text.push_str(&format!("\nhint: {hint}"));
+            }
+            say::insist(&text);
         }
-        if let Some(hint) = &self.hint {
-            text.push_str(&format!("\nhint: {hint}"));
-        }
-        say::insist(&text);
         ExitCode::from(self.code as u8)
     }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.cause)
+        write!(f, "{:#}", self.cause)?;
+        self.more.iter().try_for_each(|failure| write!(f, "; also {:#}", failure.cause))
     }
 }
 

@@ -146,6 +146,7 @@ impl Quickstart {
             state: Some(state),
             backend: "linux".to_owned(),
             upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
+            worker_bounds: crate::worker::terms::Bounds::default(),
             workers: Vec::new(),
             file: None,
             hosts,
@@ -188,7 +189,8 @@ impl From<BuildError> for Failure {
                 let remedy = fault.remedy();
                 Self::new(fault).code(Code::Configuration).hint(remedy)
             }
-            fault @ (BuildError::Manifest(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
+            BuildError::Several(faults) => Self::all(faults.into_iter().map(Self::from)),
+            fault @ (BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
             fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::Ended(_)) => Self::new(fault),

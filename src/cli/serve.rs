@@ -14,10 +14,11 @@ use super::place::Place;
 use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
-use crate::config::file::{Backend as FileBackend, File, Limits as FileLimits, Worker as FileWorker};
-use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams, Worker};
+use crate::config::file::{Backend as FileBackend, File, Limits as FileLimits};
+use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
 use crate::state::StateError;
 use crate::telemetry::Verbosity;
+use crate::worker::terms::Bounds;
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -144,7 +145,8 @@ impl Serve {
     pub(super) fn config(&self, verbosity: Verbosity) -> Result<Config, Failure> {
         let path = self.config.clone().filter(|path| !path.as_os_str().is_empty());
         let file = path.as_deref().map(File::load).transpose();
-        let file = file.map_err(|fault| Failure::new(fault).code(Code::Configuration))?.unwrap_or_default();
+        let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
+        let file = file.map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default();
         let upstreams = self.upstreams(&file)?;
         // The original's command line with native workers alone leaves no trace on disk, so ours does not either.
         let stateless = matches!(upstreams, Upstreams::Native { .. }) && !self.place.is_named() && file.state.is_none();
@@ -181,7 +183,8 @@ impl Serve {
             tls,
             needs_sandbox: false,
             verbosity,
-            workers: file.worker.iter().map(worker).collect(),
+            worker_bounds: file.worker_limits.over(&Bounds::default()),
+            workers: file.worker,
             file: path,
         })
     }
@@ -236,17 +239,9 @@ impl Serve {
             tenant_rate: self.tenant_rate.or(file.tenant_rate).map_or(default.tenant_rate, NonZeroU32::get),
             exchanges: count(None, file.exchanges, default.exchanges),
             exchanges_per_tenant: count(None, file.exchanges_per_tenant, default.exchanges_per_tenant),
+            streams_per_tenant: count(None, file.streams_per_tenant, default.streams_per_tenant),
             drain: time(self.drain_secs, file.drain, default.drain),
         }
-    }
-}
-
-fn worker(said: &FileWorker) -> Worker {
-    Worker {
-        tenant: said.tenant.clone(),
-        address: said.address,
-        token_file: said.token_file.clone(),
-        terms: said.terms(),
     }
 }
 

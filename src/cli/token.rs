@@ -193,7 +193,10 @@ impl Upgrade {
         let every = self.faculties_workers.is_some();
         let native: HashSet<Tenant> = match self.workers.or(self.faculties_workers) {
             Some(file) => {
-                manifest::load(&file).map_err(Failure::new)?.workers.into_iter().map(|row| row.tenant).collect()
+                let manifest = manifest::load(&file).map_err(|faults| {
+                    Failure::all(faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration)))
+                })?;
+                manifest.workers.into_iter().map(|(entry, _)| entry.tenant).collect()
             }
             None => HashSet::new(),
         };

@@ -3,6 +3,8 @@
 //! It is read strictly: a key that nobody knows is refused with the nearest that is known. What it says counts less
 //! than a flag or the environment. Only a file that was named is read.
 
+mod workers;
+
 use std::fs;
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
@@ -10,13 +12,14 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kit::Tenant;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use toml::de::DeTable;
 
+use super::Worker;
 use super::error::{FileError, FileFault};
 use crate::spelled;
-use crate::worker::terms::{Bounds, Bridge};
-use crate::worker::{Loopback, Terms};
+use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
 /// The whole file. A key that is absent says nothing.
 #[derive(Debug, Default, Deserialize)]
@@ -36,8 +39,18 @@ pub struct File {
     pub workers: Option<PathBuf>,
     pub limits: Limits,
     pub tls: Option<Tls>,
+    /// Read with their places, by the rules that a manifest has.
+    #[serde(rename = "worker")]
+    _worker: Ignored,
+    #[serde(skip)]
     pub worker: Vec<Worker>,
+    /// Of `[limits.worker]`.
+    #[serde(skip)]
+    pub worker_limits: WorkerLimits,
 }
+
+/// What is read elsewhere.
+type Ignored = Option<IgnoredAny>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -58,8 +71,11 @@ pub struct Limits {
     pub tenant_rate: Option<NonZeroU32>,
     pub exchanges: Option<NonZeroUsize>,
     pub exchanges_per_tenant: Option<NonZeroUsize>,
+    pub streams_per_tenant: Option<NonZeroUsize>,
     #[serde(deserialize_with = "time")]
     pub drain: Option<Duration>,
+    #[serde(rename = "worker")]
+    _worker: Ignored,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,65 +85,52 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// A native worker.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Worker {
-    #[serde(deserialize_with = "tenant")]
-    pub tenant: Tenant,
-    #[serde(deserialize_with = "loopback")]
-    pub address: Loopback,
-    pub token_file: PathBuf,
-    pub name: Option<String>,
-    #[serde(default)]
-    pub bridge: Bridge,
-    #[serde(default)]
-    pub shared_catalogue: bool,
-    #[serde(default)]
-    pub limits: WorkerLimits,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WorkerLimits {
-    #[serde(deserialize_with = "time")]
-    pub connect: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub head: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub idle: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub total: Option<Duration>,
-    pub most_reply: Option<u64>,
-}
-
 impl File {
     /// Reads the file; blocking.
     ///
     /// # Errors
-    /// With the file, the line and the column.
-    pub fn load(path: &Path) -> Result<Self, FileError> {
+    /// Each fault with the file, the line and the column; at least one.
+    pub fn load(path: &Path) -> Result<Self, Vec<FileError>> {
         let mut text = String::new();
         fs::File::open(path)
             .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
-            .map_err(|fault| FileError::new(path, FileFault::Unreadable(fault)))?;
+            .map_err(|fault| vec![FileError::new(path, FileFault::Unreadable(fault))])?;
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > MOST_BYTES {
-            return Err(FileError::new(path, FileFault::TooLarge));
+            return Err(vec![FileError::new(path, FileFault::TooLarge)]);
         }
         let mut file = Self::parse(path, &text)?;
         file.seat(path.parent().unwrap_or(Path::new("")));
         Ok(file)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
-        toml::from_str(text).map_err(|fault| FileError::malformed(path, text, &fault))
+    fn parse(path: &Path, text: &str) -> Result<Self, Vec<FileError>> {
+        let malformed = |fault| FileError::malformed(path, text, &fault);
+        let (tree, faults) = DeTable::parse_recoverable(text);
+        if !faults.is_empty() {
+            return Err(faults.into_iter().map(malformed).collect());
+        }
+        let (said, found) = workers::read(tree.get_ref());
+        let rest = Self::deserialize(toml::Deserializer::from(tree)).map_err(malformed);
+        let mut faults: Vec<_> = found.into_iter().map(|found| FileError::entry(path, text, found)).collect();
+        match rest {
+            Ok(file) if faults.is_empty() => {
+                let placed = |entry: Entry| Worker { token_place: place(text, entry.token_at), entry };
+                let worker = said.entries.into_iter().map(placed).collect();
+                Ok(Self { worker, worker_limits: said.limits, ..file })
+            }
+            Ok(_) => Err(faults),
+            Err(fault) => {
+                faults.push(fault);
+                Err(faults)
+            }
+        }
     }
 
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
         let Self { state, tokens, workers, tls, worker, .. } = self;
         let tls = tls.iter_mut().flat_map(|tls| [&mut tls.cert, &mut tls.key]);
-        let token_files = worker.iter_mut().map(|worker| &mut worker.token_file);
+        let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
         for path in [state, tokens, workers].into_iter().flatten().chain(tls).chain(token_files) {
             *path = folder.join(&*path);
         }
@@ -145,27 +148,6 @@ impl Backend {
     }
 }
 
-impl Worker {
-    #[must_use]
-    pub fn terms(&self) -> Terms {
-        let default = Bounds::default();
-        let WorkerLimits { connect, head, idle, total, most_reply } = &self.limits;
-        Terms {
-            name: self.name.clone(),
-            bridge: self.bridge,
-            shared_catalogue: self.shared_catalogue,
-            bounds: Bounds {
-                connect: connect.unwrap_or(default.connect),
-                head: head.unwrap_or(default.head),
-                idle: idle.unwrap_or(default.idle),
-                total: total.unwrap_or(default.total),
-                most_reply_bytes: most_reply.unwrap_or(default.most_reply_bytes),
-            },
-            ..Terms::default()
-        }
-    }
-}
-
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     parsed(from, spelled::address).map(Some)
 }
@@ -177,14 +159,6 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
 fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let hosts = Vec::<String>::deserialize(from)?;
     hosts.iter().map(|host| spelled::host(host).map_err(serde::de::Error::custom)).collect()
-}
-
-fn tenant<'de, D: Deserializer<'de>>(from: D) -> Result<Tenant, D::Error> {
-    parsed(from, Tenant::parse)
-}
-
-fn loopback<'de, D: Deserializer<'de>>(from: D) -> Result<Loopback, D::Error> {
-    parsed(from, Loopback::parse)
 }
 
 fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(

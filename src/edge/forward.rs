@@ -207,7 +207,8 @@ impl Shared {
         };
         if manner.discovers {
             let events = shape == Shape::Events;
-            discovery::read(&mut relay, events, self.limits.most_buffered_bytes, upstream.sends_tenant).await?;
+            let neutral = upstream.sends_tenant || upstream.terms.shared_catalogue;
+            discovery::read(&mut relay, events, self.limits.most_buffered_bytes, neutral).await?;
         }
         let mut answer =
             Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });

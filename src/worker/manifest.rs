@@ -1,279 +1,157 @@
 //! The list of native workers, in the format that the original reads.
 //!
 //! `{"workers":[{"tenant":"alice","address":"127.0.0.1:8401","token_file":"alice.key"}]}`, strictly: unknown members
-//! are refused at both levels, tenants and addresses are distinct, and every fault names its file and place. What the
-//! original does not know may be added to an entry: `"path":"/mcp"` for a worker that is not at `/`, and
-//! `"bridge":"modern"` for one that knows only sessions and is to have clients of the modern era too.
+//! are refused at both levels, tenants and addresses are distinct. What the original does not know may be added to an
+//! entry: `path` for a worker that is not at `/`, `name` for logs, `bridge` for one that knows only sessions and is to
+//! have clients of the modern era too, `shared_catalogue` for one whose lists are the same for everybody, and `limits`.
+//!
+//! Everything that is wrong is told at once, each fault with its place and what to do.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use kit::{Secret, Tenant, TenantError};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use kit::Secret;
 
-use super::address::{Loopback, NotLoopback};
-use super::endpoint::{Endpoint, NotEndpoint};
-use super::terms::{Bridge, Terms};
+use super::entry::{Dialect, Entries, Entry, EntryFault, Found, Node, Placed, Value};
+use super::token_file::{self, TokenFault};
 
 /// A manifest whose token files have been read.
 #[derive(Debug)]
 pub struct Manifest {
-    pub workers: Vec<Entry>,
+    pub workers: Vec<(Entry, Secret)>,
 }
 
-#[derive(Debug)]
-pub struct Entry {
-    pub tenant: Tenant,
-    pub address: Loopback,
-    pub bearer: Secret,
-    pub terms: Terms,
-}
-
-/// What is wrong with a manifest, and where.
+/// One thing that is wrong with a manifest.
 #[derive(Debug, thiserror::Error)]
-#[error("{}:{line}:{column}", file.display())]
-pub struct ManifestError {
-    file: PathBuf,
-    line: usize,
-    column: usize,
-    #[source]
-    fault: Fault,
+pub enum ManifestFault {
+    #[error("{}: it cannot be read; let the user that starts the service read it", .0.display())]
+    Unreadable(PathBuf, #[source] io::Error),
+    #[error("{}: it is larger than {MOST_BYTES} bytes; it must hold the list of workers alone", .0.display())]
+    TooLarge(PathBuf),
+    #[error("{}:{line}:{column}: {what}; it is a JSON text such as {{\"workers\":[...]}}", file.display())]
+    Malformed { file: PathBuf, line: usize, column: usize, what: String },
+    #[error("{}:1:1: it lists {count} workers; 1 to {MOST_WORKERS} are allowed", file.display())]
+    Count { file: PathBuf, count: usize },
+    #[error(transparent)]
+    Entry(#[from] Placed),
+    #[error("{}: {more} more faults are not shown; mend these first", file.display())]
+    More { file: PathBuf, more: usize },
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    #[error("the manifest cannot be read")]
-    Unreadable(#[source] io::Error),
-    #[error("the manifest is larger than {MOST_BYTES} bytes")]
-    TooLarge,
-    #[error("{0}")]
-    Malformed(String),
-    #[error("the manifest lists {0} workers; 1 to {MOST_WORKERS} are allowed")]
-    Count(usize),
-    #[error("tenant")]
-    Tenant(#[source] TenantError),
-    #[error("tenant `{0}` is listed twice")]
-    TenantTwice(Tenant),
-    #[error("address")]
-    Address(#[source] NotLoopback),
-    #[error("address `{0}` is listed twice; each tenant has a worker of its own")]
-    AddressTwice(Loopback),
-    #[error("path")]
-    Path(#[source] NotEndpoint),
-    #[error("token file {} cannot be read", .0.display())]
-    TokenFile(PathBuf, #[source] io::Error),
-    #[error("token file {} must hold {FEWEST_TOKEN_BYTES} to {MOST_TOKEN_BYTES} of A-Z a-z 0-9 - . _ ~ + / = and at most one line end", .0.display())]
-    Token(PathBuf),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File<'a> {
-    #[serde(borrow)]
-    workers: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    tenant: String,
-    address: String,
-    token_file: PathBuf,
-    path: Option<String>,
-    #[serde(default)]
-    bridge: Bridge,
-}
-
-/// Reads a manifest and every token file it names; blocking, for the start.
+/// Reads a manifest and every token file it names; blocking.
 ///
 /// # Errors
-/// The first fault, with its place in the manifest.
-pub fn load(file: &Path) -> Result<Manifest, ManifestError> {
-    let text = read_bounded(file, MOST_BYTES)
-        .map_err(|fault| at(file, (0, 0), Fault::Unreadable(fault)))?
-        .ok_or_else(|| at(file, (0, 0), Fault::TooLarge))?;
-    parse(file, &text, |path| read_bounded(path, MOST_TOKEN_BYTES + 2))
+/// Every fault, in the order of the text; at least one.
+pub fn load(file: &Path) -> Result<Manifest, Vec<ManifestFault>> {
+    parse(file, &text(file)?, token_file::read)
 }
 
-/// Parses the text of a manifest, asking `read` for each token file; `None` from it means that the file is too large.
+/// Its text; blocking.
+fn text(file: &Path) -> Result<String, Vec<ManifestFault>> {
+    match read_bounded(file) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(vec![ManifestFault::TooLarge(file.to_owned())]),
+        Err(fault) => Err(vec![ManifestFault::Unreadable(file.to_owned(), fault)]),
+    }
+}
+
+/// Parses the text of a manifest, asking `read` for each token.
 fn parse(
     file: &Path,
     text: &str,
-    read: impl Fn(&Path) -> io::Result<Option<String>>,
-) -> Result<Manifest, ManifestError> {
-    let malformed = |place, fault: &serde_json::Error| at(file, place, Fault::Malformed(fault.to_string()));
-    let rows: File<'_> =
-        serde_json::from_str(text).map_err(|fault| malformed((fault.line(), fault.column()), &fault))?;
-    if rows.workers.is_empty() || rows.workers.len() > MOST_WORKERS {
-        return Err(at(file, (1, 1), Fault::Count(rows.workers.len())));
+    read: impl Fn(&Path) -> Result<Secret, TokenFault>,
+) -> Result<Manifest, Vec<ManifestFault>> {
+    let (entries, mut faults) = entries(file, text)?;
+    let mut workers = Vec::with_capacity(entries.len());
+    for (entry, named) in entries {
+        let token = named.and_then(|(at, path)| {
+            let had = |fault| faults.push(Found { at, fault: EntryFault::Token { path: path.clone(), fault } });
+            read(&path).map_err(had).ok()
+        });
+        workers.extend(entry.zip(token));
+    }
+    if faults.is_empty() { Ok(Manifest { workers }) } else { Err(placed(file, text, faults)) }
+}
+
+/// An entry if it is without faults, and its token file wherever one is named.
+type Row = (Option<Entry>, Option<(usize, PathBuf)>);
+
+/// Every entry, and what is wrong with them so far. What is wrong with the list itself leaves nothing to look at.
+fn entries(file: &Path, text: &str) -> Result<(Vec<Row>, Vec<Found>), Vec<ManifestFault>> {
+    let whole = Node::of_json(text).map_err(|fault| {
+        // The place stands before, and once is enough.
+        let what = fault.to_string();
+        let what = what.split(" at line ").next().unwrap_or_default().to_owned();
+        vec![ManifestFault::Malformed { file: file.to_owned(), line: fault.line(), column: fault.column(), what }]
+    })?;
+    let malformed = |what: &str| {
+        vec![ManifestFault::Malformed { file: file.to_owned(), line: 1, column: 1, what: what.to_owned() }]
+    };
+    let Value::Table(members) = &whole.value else { return Err(malformed("this is no object")) };
+    let mut reader = Entries::new(Dialect::Json);
+    reader.names(members, &["workers"]);
+    let Some(member) = members.iter().find(|member| member.name == "workers") else {
+        let mut faults = placed(file, text, reader.faults);
+        faults.extend(malformed("`workers` is missing"));
+        return Err(faults);
+    };
+    let Value::List(list) = &member.node.value else { return Err(malformed("`workers` is no list")) };
+    if list.is_empty() || list.len() > MOST_WORKERS {
+        return Err(vec![ManifestFault::Count { file: file.to_owned(), count: list.len() }]);
     }
     let folder = file.parent().unwrap_or(Path::new(""));
-    let (mut tenants, mut addresses) = (HashSet::new(), HashSet::new());
-    let mut workers = Vec::with_capacity(rows.workers.len());
-    for raw in rows.workers {
-        let place = place_of(text, raw.get());
-        let fail = |fault| at(file, place, fault);
-        let row: Row = serde_json::from_str(raw.get()).map_err(|fault| malformed(place, &fault))?;
-        let tenant = Tenant::parse(&row.tenant).map_err(|fault| fail(Fault::Tenant(fault)))?;
-        let address = Loopback::parse(&row.address).map_err(|fault| fail(Fault::Address(fault)))?;
-        if !tenants.insert(tenant.clone()) {
-            return Err(fail(Fault::TenantTwice(tenant)));
-        }
-        if !addresses.insert(address) {
-            return Err(fail(Fault::AddressTwice(address)));
-        }
-        let path = folder.join(&row.token_file);
-        let token = read(&path).map_err(|fault| fail(Fault::TokenFile(path.clone(), fault)))?;
-        let bearer = token.as_deref().and_then(bearer).ok_or_else(|| fail(Fault::Token(path)))?;
-        let path = row.path.as_deref().map(Endpoint::parse).transpose().map_err(|fault| fail(Fault::Path(fault)))?;
-        let terms = Terms { path: path.unwrap_or_default(), bridge: row.bridge, ..Terms::default() };
-        workers.push(Entry { tenant, address, bearer, terms });
+    let mut rows = Vec::with_capacity(list.len());
+    for node in list {
+        let entry = reader.read(node).map(|entry| Entry { token_file: folder.join(&entry.token_file), ..entry });
+        rows.push((entry, token_file(node).map(|(at, name)| (at, folder.join(name)))));
     }
-    Ok(Manifest { workers })
+    Ok((rows, reader.faults))
+}
+
+/// Where the token file of an entry is named, and how.
+fn token_file(node: &Node) -> Option<(usize, &str)> {
+    let Value::Table(members) = &node.value else { return None };
+    let named = &members.iter().find(|member| member.name == "token_file")?.node;
+    if let Value::Text(name) = &named.value {
+        Some((named.at, name.as_str())).filter(|_| !name.is_empty())
+    } else {
+        None
+    }
+}
+
+fn placed(file: &Path, text: &str, mut faults: Vec<Found>) -> Vec<ManifestFault> {
+    faults.sort_by_key(|found| found.at);
+    let more = faults.len().saturating_sub(MOST_TOLD);
+    faults.truncate(MOST_TOLD);
+    let mut told: Vec<_> = faults.into_iter().map(|found| Placed::new(file, text, found).into()).collect();
+    if more > 0 {
+        told.push(ManifestFault::More { file: file.to_owned(), more });
+    }
+    told
 }
 
 /// The token files that a manifest names, as far as it can be read at all; blocking.
 #[must_use]
 pub fn token_files(file: &Path) -> Vec<PathBuf> {
-    let text = read_bounded(file, MOST_BYTES).ok().flatten().unwrap_or_default();
-    let read: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let rows = read.get("workers").and_then(serde_json::Value::as_array);
-    let named = rows.into_iter().flatten().filter_map(|row| row.get("token_file")?.as_str());
-    named.map(|name| folder.join(name)).collect()
+    let text = read_bounded(file).ok().flatten().unwrap_or_default();
+    let rows = entries(file, &text).map(|(rows, _)| rows).unwrap_or_default();
+    rows.into_iter().filter_map(|(_, named)| Some(named?.1)).collect()
 }
 
-/// The bearer in a token file: the original's alphabet and lengths, with at most one line end behind it.
-#[must_use]
-pub fn bearer(text: &str) -> Option<Secret> {
-    let token = text.strip_suffix('\n').map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
-    let fits = (FEWEST_TOKEN_BYTES..=MOST_TOKEN_BYTES).contains(&token.len());
-    (fits && token.bytes().all(allowed)).then(|| Secret::new(token))
-}
-
-fn at(file: &Path, (line, column): (usize, usize), fault: Fault) -> ManifestError {
-    ManifestError { file: file.to_owned(), line, column, fault }
-}
-
-/// Line and column, counted from one, of a slice that lies inside `text`.
-fn place_of(text: &str, part: &str) -> (usize, usize) {
-    let offset = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.len() - before.rfind('\n').map_or(0, |end| end + 1) + 1;
-    (line, column)
-}
-
-fn read_bounded(path: &Path, most: usize) -> io::Result<Option<String>> {
+fn read_bounded(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let limit = u64::try_from(MOST_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     fs::File::open(path)?.take(limit).read_to_string(&mut text)?;
-    Ok((text.len() <= most).then_some(text))
+    Ok((text.len() <= MOST_BYTES).then_some(text))
 }
 
 /// The original's bounds.
 const MOST_BYTES: usize = 1024 * 1024;
 const MOST_WORKERS: usize = 1024;
-const FEWEST_TOKEN_BYTES: usize = 32;
-const MOST_TOKEN_BYTES: usize = 1024;
+
+/// More would hide the first from sight.
+const MOST_TOLD: usize = 100;
 
 #[cfg(test)]
-mod tests {
-    use super::{Bridge, Fault, Manifest, ManifestError, bearer, parse};
-    use std::path::Path;
-
-    fn check(text: &str) -> Result<Manifest, ManifestError> {
-        parse(Path::new("/etc/w/workers.json"), text, |path| {
-            assert!(path.starts_with("/etc/w") || path == Path::new("/keys/a.key"), "{}", path.display());
-            Ok(Some("k".repeat(32)))
-        })
-    }
-
-    #[test]
-    fn the_originals_manifest_is_read() {
-        let text = r#"{"workers":[{"tenant":"alice","address":"127.0.0.1:8401","token_file":"alice.key"},
-                       {"tenant":"Bob B","address":"[::1]:8401","token_file":"/keys/a.key"}]}"#;
-        let manifest = check(text).expect("a manifest");
-        assert_eq!(manifest.workers.len(), 2);
-        assert_eq!(manifest.workers[1].tenant.as_str(), "Bob B");
-    }
-
-    #[test]
-    fn a_worker_that_is_elsewhere_than_the_originals_says_at_which_path() {
-        let row = |path: &str| {
-            check(&format!(r#"{{"workers":[{{"tenant":"a","address":"127.0.0.1:1","token_file":"k"{path}}}]}}"#))
-        };
-        let uri = |manifest: Manifest| manifest.workers[0].terms.path.uri();
-        assert_eq!(uri(row("").expect("a manifest")), "/");
-        assert_eq!(uri(row(r#","path":"/mcp""#).expect("a manifest")), "/mcp");
-        assert!(matches!(row(r#","path":"mcp""#).expect_err("no path").fault, Fault::Path(_)));
-    }
-
-    #[test]
-    fn a_worker_is_bridged_only_where_its_entry_says_so() {
-        let row = |bridge: &str| {
-            check(&format!(r#"{{"workers":[{{"tenant":"a","address":"127.0.0.1:1","token_file":"k"{bridge}}}]}}"#))
-        };
-        let terms = |manifest: Manifest| manifest.workers[0].terms.bridge;
-        assert_eq!(terms(row("").expect("a manifest")), Bridge::Refuse);
-        assert_eq!(terms(row(r#","bridge":"refuse""#).expect("a manifest")), Bridge::Refuse);
-        assert_eq!(terms(row(r#","bridge":"modern""#).expect("a manifest")), Bridge::Modern);
-        assert!(row(r#","bridge":"legacy""#).is_err());
-    }
-
-    #[test]
-    fn a_fault_names_its_file_and_place() {
-        let row = r#"{"tenant":"a","address":"127.0.0.1:1","token_file":"k"}"#;
-        let text = format!("{{\"workers\":[\n  {row},\n  {row}]}}");
-        let fault = check(&text).expect_err("a tenant listed twice");
-        assert_eq!(fault.to_string(), "/etc/w/workers.json:3:3");
-        assert!(matches!(fault.fault, Fault::TenantTwice(_)));
-    }
-
-    #[test]
-    fn what_the_original_refuses_is_refused() {
-        for bad in [
-            r#"{"workers":[]}"#,
-            r#"{"workers":[{"tenant":"a","address":"127.0.0.1:1","token_file":"k","x":1}]}"#,
-            r#"{"workers":[{"tenant":"a","address":"127.0.0.1:1","token_file":"k"}],"x":1}"#,
-            r#"{"workers":[{"tenant":"","address":"127.0.0.1:1","token_file":"k"}]}"#,
-            r#"{"workers":[{"tenant":"a","address":"10.0.0.1:1","token_file":"k"}]}"#,
-            r#"{"workers":[{"tenant":"a","address":"127.0.0.1:0","token_file":"k"}]}"#,
-            r#"{"workers":[{"tenant":"a","address":"localhost:1","token_file":"k"}]}"#,
-            r#"{"workers":[{"tenant":"a","address":"127.0.0.1:1","token_file":"k"},{"tenant":"b","address":"127.0.0.1:1","token_file":"k"}]}"#,
-            "[]",
-            "",
-        ] {
-            assert!(check(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn one_to_1024_workers_are_allowed() {
-        let rows = |count: usize| {
-            let rows: Vec<_> = (1..=count)
-                .map(|n| format!(r#"{{"tenant":"t{n}","address":"127.0.0.1:{n}","token_file":"k"}}"#))
-                .collect();
-            format!(r#"{{"workers":[{}]}}"#, rows.join(","))
-        };
-        assert!(check(&rows(1024)).is_ok());
-        assert!(matches!(check(&rows(1025)).expect_err("too many").fault, Fault::Count(1025)));
-    }
-
-    #[test]
-    fn a_bearer_has_32_to_1024_characters_and_at_most_one_line_end() {
-        for good in
-            ["k".repeat(32), "k".repeat(1024), format!("{}\n", "k".repeat(32)), format!("{}\r\n", "k".repeat(32))]
-        {
-            assert!(bearer(&good).is_some(), "{good:?}");
-        }
-        for bad in ["k".repeat(31), "k".repeat(1025), format!("{}\n\n", "k".repeat(32)), format!("{} ", "k".repeat(32))]
-        {
-            assert!(bearer(&bad).is_none(), "{bad:?}");
-        }
-    }
-}
+mod tests;

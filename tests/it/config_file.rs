@@ -93,18 +93,27 @@ fn a_flag_counts_more_than_the_file() {
 fn every_problem_is_told_at_once_and_one_alone_keeps_serve_from_starting() {
     let worker = FakeWorker::start(Manner::Answers);
     let config = native(&worker, "[tls]\ncert = \"none.pem\"\nkey = \"none.key\"\n");
-    let twice = format!("{config}\n[[worker]]\ntenant = \"alice\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"none\"\n");
+    let twice = format!(
+        "workers = \"workers.json\"\n{config}\n[[worker]]\ntenant = \"bob\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"none\"\n"
+    );
     let place = place(&worker, &twice);
     let output = check(place.path(), &["--json"]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let told: Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
     let problems: Vec<_> = told["problems"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-    for what in ["tenant `alice` has two workers", "read none", "none.pem"] {
+    for what in [
+        "tenant `alice` has a worker in the manifest and another",
+        "address `127.0.0.1:",
+        "playground.toml:18:14: token file none: there is no such file",
+        "none.pem",
+    ] {
         assert!(problems.iter().any(|problem| problem.contains(what)), "{what}: {problems:?}");
     }
-    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert_eq!(problems.len(), 4, "{problems:?}");
     let mut service = serve(place.path(), &[]);
-    assert_eq!(service.ended_within(PATIENCE).code(), Some(10), "{}", service.rest());
+    assert_eq!(service.ended_within(PATIENCE).code(), Some(10));
+    let told = service.rest();
+    assert_eq!(told.matches("error: ").count(), 4, "serve tells them all too: {told}");
 
     write(place.path(), "hosts = [1]");
     let output = check(place.path(), &[]);

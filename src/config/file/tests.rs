@@ -1,10 +1,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{EXAMPLE, File};
+use crate::worker::entry::Limits as WorkerLimits;
 
+use super::{EXAMPLE, File, FileError};
+
+/// The file, or each of its faults in a line.
 fn parse(text: &str) -> Result<File, String> {
-    File::parse(Path::new("p.toml"), text).map_err(|fault| format!("{fault}: {}", fault.fault()))
+    let told = |faults: Vec<FileError>| faults.iter().map(|fault| format!("{fault}: {}", fault.fault())).collect();
+    File::parse(Path::new("p.toml"), text).map_err(told).map_err(|lines: Vec<_>| lines.join("\n"))
 }
 
 /// The example with its keys made real.
@@ -26,17 +30,35 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.limits.exchanges.map(Into::into), Some(limits.exchanges));
     assert_eq!(file.limits.exchanges_per_tenant.map(Into::into), Some(limits.exchanges_per_tenant));
     assert_eq!(file.limits.drain, Some(limits.drain));
-    let terms = file.worker[0].terms();
-    assert_eq!(terms.bounds, crate::worker::Terms::default().bounds, "the defaults stand in the example");
+    assert_eq!(file.limits.streams_per_tenant.map(Into::into), Some(limits.streams_per_tenant));
+    let default = crate::worker::terms::Bounds::default();
+    // Far from what is said, so that each is seen to be said.
+    let none = WorkerLimits::default().over(&crate::worker::terms::Bounds {
+        connect: Duration::ZERO,
+        head: Duration::ZERO,
+        idle: Duration::ZERO,
+        total: Duration::ZERO,
+        most_reply_bytes: 0,
+    });
+    for limits in [file.worker_limits, file.worker[0].entry.limits] {
+        assert_eq!(limits.over(&none), default, "the defaults stand in the example");
+    }
 }
 
 #[test]
 fn the_example_has_every_key_there_is() {
-    for table in ["", "[limits]\n", "[tls]\n", "[[worker]]\n", "[worker.limits]\n"] {
-        let table = if table == "[worker.limits]\n" { "[[worker]]\n[worker.limits]\n" } else { table };
-        let fault = toml::from_str::<File>(&format!("{table}zzzzzz = 1")).expect_err("no such key");
-        let known: Vec<_> = fault.message().split('`').skip(3).step_by(2).collect();
-        assert!(known.len() > 1, "{}", fault.message());
+    let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
+    for (table, count) in [
+        ("", 13),
+        ("[limits]\n", 10),
+        ("[limits.worker]\n", 5),
+        ("[tls]\n", 2),
+        (whole, 8),
+        (&format!("{whole}[worker.limits]\n"), 5),
+    ] {
+        let fault = parse(&format!("{table}zzzzzz = 1")).expect_err("no such key");
+        let known: Vec<_> = fault.split('`').skip(3).step_by(2).collect();
+        assert_eq!(known.len(), count, "{fault}");
         for key in known {
             let is_there =
                 example().lines().any(|line| line.contains(&format!("{key} =")) || line.contains(&format!("[{key}]")));
@@ -55,13 +77,58 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[limits]\nsessions = 0", "p.toml:2:12: "),
         ("[limits]\ndrain = \"5y\"", "p.toml:2:9: a time is wanted"),
         ("hosts = [\"https://x\"]", "p.toml:1:9: no Host header can be this"),
-        ("[[worker]]\ntenant = \"a\"\naddress = \"10.0.0.1:1\"", "p.toml:3:11: "),
+        (
+            "[[worker]]\ntenant = \"a\"\ntoken_file = \"k\"\naddress = \"10.0.0.1:1\"",
+            "p.toml:4:11: `10.0.0.1:1` is not",
+        ),
+        ("wroker = []", "p.toml:1:1: unknown key `wroker`; did you mean `worker`?"),
+        ("[worker]\ntenant = \"a\"", "p.toml:1:1: `worker` is of another kind; a table [[worker]] is wanted"),
+        ("[limits.worker]\nhead = \"2d\"", "p.toml:2:8: `head` is out of bounds; a time from 1s to 86400s"),
+        ("[limits.worker]\nhaed = \"2d\"", "p.toml:2:1: unknown member `haed`; did you mean `head`?"),
         ("[tls]\ncert = \"a\"", "p.toml:1:1: missing field `key`"),
         ("bind = ", "p.toml:1:"),
     ] {
         let fault = parse(text).expect_err(text);
         assert!(fault.starts_with(told), "{text:?}: {fault}");
     }
+}
+
+#[test]
+fn the_faults_of_all_workers_and_of_the_rest_are_told_at_once() {
+    let fault = parse(
+        "bnd = 1\n[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntokenfile = \"k\"\n[worker.limits]\nconnect = \"61s\"\n\
+         [[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = 7",
+    );
+    let fault = fault.expect_err("faults");
+    for place in [
+        "1:1: unknown key",
+        "2:1: `token_file` is missing",
+        "5:1: unknown member",
+        "7:11: `connect` is out of",
+        "9:10: tenant `a` has two",
+        "10:11: address",
+        "11:14: `token_file` is of another kind",
+    ] {
+        assert!(fault.lines().any(|line| line.starts_with(&format!("p.toml:{place}"))), "{place}:\n{fault}");
+    }
+    assert_eq!(fault.lines().count(), 7, "{fault}");
+    let fault = parse("a = \nb = ").expect_err("no TOML");
+    assert!(fault.lines().count() >= 2, "{fault}");
+}
+
+#[test]
+fn a_workers_own_limit_counts_more_than_that_for_all_and_that_more_than_the_default() {
+    let file = parse(
+        "[limits.worker]\nhead = \"1m\"\nidle = \"2m\"\n[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\n\
+         token_file = \"k\"\npath = \"/mcp\"\nlimits = { idle = 7 }",
+    )
+    .expect("read");
+    let default = crate::worker::terms::Bounds::default();
+    let terms = file.worker[0].entry.terms(&file.worker_limits.over(&default));
+    assert_eq!(terms.path.uri(), "/mcp");
+    let clocks = (terms.bounds.head.as_secs(), terms.bounds.idle.as_secs(), terms.bounds.total);
+    assert_eq!(clocks, (60, 7, default.total));
+    assert_eq!(file.worker[0].token_place, (7, 14));
 }
 
 #[test]

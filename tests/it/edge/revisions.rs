@@ -28,6 +28,9 @@ async fn discovery_offers_what_the_edge_carries_and_a_tenants_own_worker_is_not_
     assert_eq!((answer.status, answer.text()), (200, CUT));
     let edge = Setting::native(&[("alice", &worker)]).start().await;
     assert_eq!(edge.ask(HEADERS, DISCOVER).await.text(), CUT.replace("public", "private"));
+    let mut shared = Setting::native(&[("alice", &worker)]);
+    shared.terms.shared_catalogue = true;
+    assert_eq!(shared.start().await.ask(HEADERS, DISCOVER).await.text(), CUT, "its operator says so");
     // What is the same words in another answer is none of the edge's business.
     let list = DISCOVER.replace("server/discover", "tools/list");
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];

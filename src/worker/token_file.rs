@@ -1,0 +1,139 @@
+//! The file that holds the token of one worker.
+
+use std::fs::{File, FileType};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use kit::Secret;
+use rustix::fs::{Mode, OFlags};
+
+/// Why a file gives no token. Nothing of what is in it is ever told.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFault {
+    #[error("there is no such file; make it with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)")]
+    Missing,
+    #[error("it cannot be read: {0}; let the user that starts the service read it")]
+    Unreadable(io::Error),
+    #[error("it is {0} and no regular file; name a file that holds the token alone")]
+    NotRegular(&'static str),
+    #[error("it is empty; put {FEWEST_BYTES} to {MOST_BYTES} characters into it")]
+    Empty,
+    #[error("its token has {0} characters; at least {FEWEST_BYTES} are wanted: make a longer one at random")]
+    TooShort(usize),
+    #[error("it holds more than {MOST_BYTES} characters; it must hold the token alone")]
+    TooLong,
+    #[error("it has more than one line; it must hold the token alone, with at most one line end behind it")]
+    Lines,
+    #[error("character {0} of it is none that a token may have; allowed are A-Z a-z 0-9 - . _ ~ + / =")]
+    Character(usize),
+}
+
+/// Reads the token; blocking, but never on what is no regular file. A link leads where it leads.
+///
+/// # Errors
+/// Which of the rules of the original it breaks.
+pub fn read(path: &Path) -> Result<Secret, TokenFault> {
+    let mut content = Vec::new();
+    let limit = u64::try_from(MOST_BYTES + LINE_END + 1).unwrap_or(u64::MAX);
+    open_regular(path)?.take(limit).read_to_end(&mut content).map_err(TokenFault::Unreadable)?;
+    parse(&content)
+}
+
+/// The token in a file's content.
+fn parse(content: &[u8]) -> Result<Secret, TokenFault> {
+    let token = content.strip_suffix(b"\n").map_or(content, |line| line.strip_suffix(b"\r").unwrap_or(line));
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
+    match token.iter().position(|byte| !allowed(byte)) {
+        _ if content.len() > MOST_BYTES + LINE_END || token.len() > MOST_BYTES => Err(TokenFault::TooLong),
+        Some(at) if token.get(at).is_some_and(|byte| b"\r\n".contains(byte)) => Err(TokenFault::Lines),
+        Some(at) => Err(TokenFault::Character(at + 1)),
+        None if token.is_empty() => Err(TokenFault::Empty),
+        None if token.len() < FEWEST_BYTES => Err(TokenFault::TooShort(token.len())),
+        None => Ok(Secret::new(String::from_utf8_lossy(token))),
+    }
+}
+
+/// Opens a file that is one of bytes. Anything else is not even opened: that alone can wait for a peer or set a device off.
+fn open_regular(path: &Path) -> Result<File, TokenFault> {
+    let told = |fault: io::Error| {
+        if fault.kind() == io::ErrorKind::NotFound { TokenFault::Missing } else { TokenFault::Unreadable(fault) }
+    };
+    let regular = |found: io::Result<std::fs::Metadata>| match found.map_err(told)?.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind => Err(TokenFault::NotRegular(name(kind))),
+    };
+    regular(std::fs::metadata(path))?;
+    // It may be another by now, which must not hold us either.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|fault| told(fault.into()))?);
+    regular(file.metadata())?;
+    Ok(file)
+}
+
+fn name(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "something else",
+    }
+}
+
+/// The original's bounds.
+const FEWEST_BYTES: usize = 32;
+const MOST_BYTES: usize = 1024;
+const LINE_END: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rustix::fs::Mode;
+
+    use super::{TokenFault, parse, read};
+
+    #[test]
+    fn a_token_has_32_to_1024_characters_and_at_most_one_line_end() {
+        for good in
+            ["k".repeat(32), "k".repeat(1024), format!("{}\n", "k".repeat(32)), format!("{}\r\n", "k".repeat(1024))]
+        {
+            assert_eq!(parse(good.as_bytes()).expect("a token").expose(), good.trim_end(), "{good:?}");
+        }
+        let told = |content: String| parse(content.as_bytes()).expect_err(&content);
+        assert!(matches!(told("k".repeat(31)), TokenFault::TooShort(31)));
+        assert!(matches!(told("k".repeat(1025)), TokenFault::TooLong));
+        assert!(matches!(told(format!("{}\n\n", "k".repeat(32))), TokenFault::Lines));
+        assert!(matches!(told(format!("{} ", "k".repeat(32))), TokenFault::Character(33)));
+        assert!(matches!(told("\n".to_owned()), TokenFault::Empty));
+        assert!(matches!(parse(&[0xff; 32]), Err(TokenFault::Character(1))));
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_named_and_never_waited_for() {
+        let place = tempfile::tempdir().expect("a folder");
+        let told = |path: &Path| read(path).expect_err("no token").to_string();
+        assert!(told(place.path()).contains("a directory"));
+        assert!(told(Path::new("/dev/null")).contains("a device"));
+        assert!(told(&place.path().join("none")).contains("no such file"));
+        let fifo = place.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("made");
+        assert!(told(&fifo).contains("a FIFO"));
+        let socket = place.path().join("socket");
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+        assert!(told(&socket).contains("a socket"));
+    }
+
+    #[test]
+    fn a_link_leads_to_the_token_and_no_fault_repeats_what_is_in_a_file() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (file, link) = (place.path().join("f"), place.path().join("l"));
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        std::fs::write(&file, "k".repeat(32)).expect("written");
+        assert!(read(&link).is_ok());
+        std::fs::write(&file, "hunter2 hunter2 hunter2 hunter2 hunter2").expect("written");
+        let fault = read(&link).expect_err("a space");
+        assert!(!format!("{fault} {fault:?}").contains("hunter2"));
+    }
+}
