@@ -32,8 +32,8 @@ pub(crate) enum Kind {
 
 impl<'a> Frame<'a> {
     /// `None` for what is no single JSON-RPC message.
-    pub(crate) fn read(text: &'a [u8]) -> Option<(Self, Kind)> {
-        let frame: Self = serde_json::from_slice(text).ok()?;
+    pub(crate) fn read(text: &'a str) -> Option<(Self, Kind)> {
+        let frame: Self = serde_json::from_str(text).ok()?;
         let kind = match (&frame.id, &frame.method) {
             (Some(_), Some(_)) => Kind::Request,
             (None, Some(_)) => Kind::Notification,
@@ -60,6 +60,11 @@ impl<'a> Frame<'a> {
     /// A member of `params`, as it is written.
     pub(crate) fn param(&self, name: &str) -> Option<&'a str> {
         at(self.params?.get(), &[name])
+    }
+
+    /// A member of `result`, at a path of names.
+    pub(crate) fn result(&self, path: &[&str]) -> Option<&'a str> {
+        at(self.result?.get(), path)
     }
 
     /// A member of `params._meta`.
@@ -106,33 +111,38 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// The message as one line. A raw line end cannot stand inside a JSON string, so each is mere space between tokens.
-pub(crate) fn as_line(text: &[u8]) -> Vec<u8> {
-    let mut line: Vec<u8> = text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    line.push(b'\n');
-    line
+/// Whether two JSON values are the same, however they are written.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    let value = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+    one == other || value(one).is_some_and(|one| value(other) == Some(one))
+}
+
+/// The text that a JSON string stands for.
+pub(crate) fn text(value: &str) -> Option<String> {
+    serde_json::from_str(value).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, Kind, as_line};
+    use super::{Frame, Kind, same};
 
     #[test]
     fn an_id_keeps_its_digits() {
         let (frame, kind) =
-            Frame::read(br#"{"id":1.0e2,"method":"m","params":{"_meta":{"progressToken":"a\u0062"}}}"#).unwrap();
+            Frame::read(r#"{"id":1.0e2,"method":"m","params":{"_meta":{"progressToken":"a\u0062"}}}"#).unwrap();
         assert_eq!((frame.id(), frame.wanted_token(), kind), (Some("1.0e2"), Some(r#""a\u0062""#), Kind::Request));
     }
 
     #[test]
     fn what_is_no_message_is_none() {
         for text in ["[]", "{}", "1", "{\"id\":1}", "x"] {
-            assert!(Frame::read(text.as_bytes()).is_none(), "{text}");
+            assert!(Frame::read(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn a_message_is_one_line() {
-        assert_eq!(as_line(b"{\r\n\"a\":1}"), b"{  \"a\":1}\n");
+    fn values_are_the_same_however_they_are_written() {
+        assert!(same("\"a\\u0062\"", "\"ab\"") && same("1", "1"));
+        assert!(!same("1", "\"1\"") && !same("1", "2"));
     }
 }

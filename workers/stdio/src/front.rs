@@ -1,5 +1,7 @@
 //! What stands between a connection and a session: the token, the bounds of a body, the rules of the transport.
 
+mod modern;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,32 +10,35 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use kit::Secret;
-use tokio::sync::mpsc;
 
 use crate::Limits;
-use crate::frame::{Frame, Kind, as_line};
-use crate::reply::{Answer, INTERNAL, INVALID, UNKNOWN, empty, events, json, refusal};
-use crate::router::{Busy, Said};
-use crate::session::Session;
+use crate::call::{Call, Unbegun};
+use crate::era::FIRST_MODERN;
+use crate::frame::{Frame, Kind};
+use crate::outlet::{End, Said, outlet};
+use crate::reply::{Answer, aside, empty, events, json, later, refusal, refuse, unanswered};
+use crate::router::Busy;
+use crate::server::Server;
+use crate::shared::{Absent, Shared};
+use crate::splice::Splice;
 use crate::table::{Opening, Table, Unopened};
+use crate::words::{self, CANCELLED, INVALID, LISTEN, METHOD_NOT_FOUND, PROGRESS, UNSUPPORTED_VERSION};
 
 /// Answers requests; clones are the same.
 #[derive(Clone)]
 pub(crate) struct Front {
     table: Arc<Table>,
+    shared: Arc<Shared>,
     secret: Arc<Secret>,
-    body: usize,
-    read: Duration,
-    call: Duration,
+    limits: Arc<Limits>,
 }
 
 impl Front {
-    pub(crate) fn new(table: Arc<Table>, secret: Secret, limits: &Limits) -> Self {
-        let (body, read) = (limits.http.body, limits.http.read);
-        Self { table, secret: Arc::new(secret), body, read, call: limits.call }
+    pub(crate) fn new(table: Arc<Table>, shared: Arc<Shared>, secret: Secret, limits: Limits) -> Self {
+        Self { table, shared, secret: Arc::new(secret), limits: Arc::new(limits) }
     }
 
-    /// Dropping the future cancels nothing: the child answers, and the answer is dropped.
+    /// Dropping the future leaves the call: in a session the child goes on, without one it is told.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
         if !kit::http::shows(request.headers(), &self.secret) {
             return refuse(StatusCode::UNAUTHORIZED, "this worker serves its edge alone");
@@ -47,20 +52,24 @@ impl Front {
         }
         let method = head.method.clone();
         if method == Method::POST {
-            let body = match tokio::time::timeout(self.read, Limited::new(body, self.body).collect()).await {
-                Err(_elapsed) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-                Ok(Err(fault)) if fault.is::<LengthLimitError>() => {
-                    return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
-                }
-                Ok(Err(_broken)) => return refuse(StatusCode::BAD_REQUEST, "the body ended early"),
-                Ok(Ok(body)) => body.to_bytes(),
-            };
+            let body =
+                match tokio::time::timeout(self.limits.http.read, Limited::new(body, self.limits.http.body).collect())
+                    .await
+                {
+                    Err(_elapsed) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+                    Ok(Err(fault)) if fault.is::<LengthLimitError>() => {
+                        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+                    }
+                    Ok(Err(_broken)) => return refuse(StatusCode::BAD_REQUEST, "the body ended early"),
+                    Ok(Ok(body)) => body.to_bytes(),
+                };
             return self.post(&head, &body).await;
         }
         if method != Method::GET && method != Method::DELETE {
-            let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, "POST, GET and DELETE are served");
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
-            return answer;
+            return method_not_allowed("POST, GET, DELETE", "POST, GET and DELETE are served");
+        }
+        if modern::names(&head.headers) {
+            return method_not_allowed("POST", "this revision has no sessions");
         }
         let session = match self.session(&head) {
             Ok(session) => session,
@@ -72,55 +81,98 @@ impl Front {
             return empty(StatusCode::NO_CONTENT);
         }
         session.touch();
-        let (mouth, ear) = mpsc::channel(QUEUED);
+        let (mouth, ear) = outlet(session.line);
         if session.router().open_stream(mouth) {
-            events(None, ear, None)
+            aside(ear)
         } else {
             refuse(StatusCode::CONFLICT, "this session's stream is open already")
         }
     }
 
     async fn post(&self, head: &Parts, body: &[u8]) -> Answer {
-        let Some((frame, kind)) = Frame::read(body) else {
+        let Some((text, (frame, kind))) =
+            std::str::from_utf8(body).ok().and_then(|text| Some((text, Frame::read(text)?)))
+        else {
             return refuse(StatusCode::BAD_REQUEST, "the body is not one JSON-RPC message; batches are not served");
         };
-        let version = head.headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
-        if version.is_some_and(|version| version >= MODERN) || frame.meta(VERSION).is_some() {
-            let text = "this server needs a session: begin with initialize";
-            return refusal(StatusCode::BAD_REQUEST, frame.id(), INVALID, text);
+        if modern::is(&head.headers, &frame) {
+            return self.without_session(head, text, &frame, kind).await;
         }
         if kind == Kind::Request && frame.method() == "initialize" && !head.headers.contains_key(SESSION) {
-            return self.initialize(&frame, body).await;
+            return self.initialize(text, &frame).await;
         }
         let session = match self.session(head) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
         if kind == Kind::Request {
-            return self.exchange(&session, &frame, body).await.0;
+            return match self.exchange(&session, text, &frame, Some(self.limits.call)).await {
+                Outcome::Answered(line) => json(StatusCode::OK, line),
+                Outcome::Streams(answer) | Outcome::Refused(answer) | Outcome::Lost(answer) => answer,
+            };
         }
-        if !session.say(as_line(body)).await {
+        let mut splice = Splice::new(text);
+        let cancelled = if frame.method() == CANCELLED {
+            // The child knows the call by our number. One that is not running is nothing to it.
+            let meant = frame.param("requestId").and_then(|id| Some((id, session.router().meant(id)?)));
+            let Some((id, key)) = meant else { return empty(StatusCode::ACCEPTED) };
+            splice.replace(id, key.to_string());
+            Some(key)
+        } else {
+            None
+        };
+        if !session.say(splice.line()).await {
             return refuse(StatusCode::BAD_GATEWAY, "the stdio server has ended or does not read; nothing was said");
         }
-        if frame.method() == "notifications/cancelled"
-            && let Some(id) = frame.param("requestId")
-        {
-            // No answer comes to a cancelled call, so whoever still waits is let go.
-            let mouth = session.router().forget(id);
-            if let Some(mouth) = mouth {
-                let said = refusal(StatusCode::OK, Some(id), CANCELLED, "the call was cancelled by its client");
-                let Ok(said) = said.into_body().collect().await;
-                let _ = mouth.try_send(Said::Answer(said.to_bytes().to_vec()));
-            }
+        // No answer comes to a cancelled call, so whoever still waits is let go.
+        if let Some(mouth) = cancelled.and_then(|key| session.router().forget(key)) {
+            mouth.end(End::Cancelled);
         }
         empty(StatusCode::ACCEPTED)
     }
 
+    async fn without_session(&self, head: &Parts, text: &str, frame: &Frame<'_>, kind: Kind) -> Answer {
+        let server = match self.shared.server().await {
+            Ok(server) => server,
+            // Clients that know both eras take this one for a server of the older one, and go on with a session.
+            Err(Absent::Sessions) => {
+                let text = "this server needs a session: begin with initialize";
+                return refusal(StatusCode::BAD_REQUEST, frame.id(), INVALID, text);
+            }
+            Err(Absent::Waiting(left)) => {
+                let text = "the stdio server has ended lately and is left alone for a while; nothing was sent";
+                return later(frame.id(), left.as_secs() + 1, text);
+            }
+            Err(Absent::Starting) => {
+                return later(frame.id(), 5, "the stdio server is starting and has not answered yet; nothing was sent");
+            }
+        };
+        if let Err(refused) = modern::check(&head.headers, frame, kind) {
+            return *refused;
+        }
+        if kind == Kind::Notification {
+            // These two name a call or its progress, and in this era a client cancels by leaving.
+            if ![CANCELLED, PROGRESS].contains(&frame.method()) && !server.say(Splice::new(text).line()).await {
+                return later(None, 1, "the stdio server has ended or does not read; nothing was said");
+            }
+            return empty(StatusCode::ACCEPTED);
+        }
+        let longest = (frame.method() != LISTEN).then_some(self.limits.call);
+        match self.exchange(&server, text, frame, longest).await {
+            Outcome::Answered(line) => {
+                let read = std::str::from_utf8(&line).ok().and_then(Frame::read);
+                let status = read.map_or(StatusCode::OK, |(answer, _)| modern::status(&answer));
+                json(status, line)
+            }
+            Outcome::Streams(answer) | Outcome::Refused(answer) | Outcome::Lost(answer) => answer,
+        }
+    }
+
     /// Starts a child and asks it to begin; its session is there once it has said that it does.
-    async fn initialize(&self, frame: &Frame<'_>, body: &[u8]) -> Answer {
-        let opening = match self.table.start() {
+    async fn initialize(&self, text: &str, frame: &Frame<'_>) -> Answer {
+        let opening = match self.table.start().await {
             Ok(opening) => opening,
-            Err(Unopened::Full) => return later(frame.id(), 5, "every session is taken"),
+            Err(Unopened::Full) => return later(frame.id(), 5, "every session is taken; nothing was opened"),
             Err(Unopened::Waiting(left)) => {
                 return later(frame.id(), left.as_secs() + 1, "the stdio server failed lately and is left alone");
             }
@@ -129,68 +181,60 @@ impl Front {
                 return later(frame.id(), 1, "the stdio server cannot be started");
             }
         };
-        let (mut answer, outcome) = self.exchange(&opening.session, frame, body).await;
-        match outcome {
-            Outcome::Answered => {
-                let Opening { id, .. } = &opening;
-                if let Ok(id) = HeaderValue::from_str(id) {
-                    answer.headers_mut().insert(SESSION, id);
+        match self.exchange(&opening.server, text, frame, Some(self.limits.open)).await {
+            Outcome::Answered(line) => {
+                let read = std::str::from_utf8(&line).ok().and_then(Frame::read);
+                let code = read.as_ref().and_then(|(answer, _)| answer.code());
+                if code.is_none() {
+                    return self.opened(opening, json(StatusCode::OK, line));
                 }
-                self.table.keep(opening);
-                answer
+                drop(opening);
+                let is_unknown = [METHOD_NOT_FOUND, UNSUPPORTED_VERSION].iter().any(|no| code == Some(i64::from(*no)));
+                if is_unknown && self.shared.is_modern().await {
+                    return sessionless(frame);
+                }
+                json(StatusCode::OK, line)
             }
-            Outcome::Refused => answer,
-            Outcome::Lost => {
+            Outcome::Streams(answer) => self.opened(opening, answer),
+            Outcome::Refused(answer) => answer,
+            Outcome::Lost(_) => {
                 let pause = self.table.failed();
-                tracing::error!(session = opening.session.name, ?pause, "a stdio server ended before it answered");
+                tracing::error!(server = opening.server.name, ?pause, "a stdio server ended before it answered");
                 later(frame.id(), pause.as_secs() + 1, "the stdio server ended before it answered; nothing was opened")
             }
         }
     }
 
+    fn opened(&self, opening: Opening, mut answer: Answer) -> Answer {
+        if let Ok(id) = HeaderValue::from_str(&opening.id) {
+            answer.headers_mut().insert(SESSION, id);
+        }
+        self.table.keep(opening);
+        answer
+    }
+
     /// One request, and the beginning of what comes of it.
-    async fn exchange(&self, session: &Session, frame: &Frame<'_>, body: &[u8]) -> (Answer, Outcome) {
-        let Some(id) = frame.id() else {
-            return (refuse(StatusCode::BAD_REQUEST, "a request has an id"), Outcome::Refused);
+    async fn exchange(
+        &self,
+        server: &Arc<Server>,
+        text: &str,
+        frame: &Frame<'_>,
+        longest: Option<Duration>,
+    ) -> Outcome {
+        let mut call = match Call::begin(server, text, frame, longest).await {
+            Ok(call) => call,
+            Err(Unbegun::Busy(busy)) => return Outcome::Refused(busy_with(busy, frame.id())),
+            Err(Unbegun::Unsent) => return Outcome::Lost(unanswered(frame.id().unwrap_or("null"), End::Died)),
         };
-        let (mouth, mut ear) = mpsc::channel(QUEUED);
-        let begun = session.router().begin(id, frame.wanted_token(), mouth);
-        if let Err(busy) = begun {
-            let answer = match busy {
-                Busy::SameId => {
-                    let text = "a call with this id is running in this session; nothing was done. Next: use another id";
-                    refusal(StatusCode::BAD_REQUEST, Some(id), INVALID, text)
-                }
-                Busy::Full => later(Some(id), 1, "as many calls run in this session as may; nothing was done"),
-                Busy::Ended => gone(),
-            };
-            return (answer, Outcome::Refused);
-        }
-        if !session.say(as_line(body)).await {
-            session.router().forget(id);
-            return (refusal(StatusCode::BAD_GATEWAY, Some(id), INTERNAL, UNKNOWN), Outcome::Lost);
-        }
-        match tokio::time::timeout(self.call, ear.recv()).await {
-            Ok(Some(Said::Answer(line))) => {
-                let is_error = Frame::read(&line).is_some_and(|(answer, _)| answer.code().is_some());
-                let outcome = if is_error { Outcome::Refused } else { Outcome::Answered };
-                (json(StatusCode::OK, line), outcome)
-            }
-            Ok(Some(Said::Before(line))) => (events(Some(line), ear, Some(id.to_owned())), Outcome::Answered),
-            Ok(None) => (refusal(StatusCode::BAD_GATEWAY, Some(id), INTERNAL, UNKNOWN), Outcome::Lost),
-            Err(_elapsed) => {
-                session.router().forget(id);
-                let cancel = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
-                );
-                let _ = session.say(cancel.into_bytes()).await;
-                let text = "the call took too long and was cancelled; its outcome is unknown, it was not repeated";
-                (refusal(StatusCode::GATEWAY_TIMEOUT, Some(id), INTERNAL, text), Outcome::Refused)
-            }
+        match call.next().await {
+            Ok(Said::Answer(line)) => Outcome::Answered(line),
+            Ok(Said::Before(line)) => Outcome::Streams(events(line, call)),
+            Err(End::Died) => Outcome::Lost(unanswered(&call.id, End::Died)),
+            Err(end) => Outcome::Refused(unanswered(&call.id, end)),
         }
     }
 
-    fn session(&self, head: &Parts) -> Result<Arc<Session>, Box<Answer>> {
+    fn session(&self, head: &Parts) -> Result<Arc<Server>, Box<Answer>> {
         let Some(id) = head.headers.get(SESSION) else {
             let text = "no session is named: begin with initialize, then send its Mcp-Session-Id";
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, text)));
@@ -199,27 +243,44 @@ impl Front {
     }
 }
 
-/// What came of a request, for the one who opens a session with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What came of a request.
 enum Outcome {
-    Answered,
-    Refused,
+    Answered(Vec<u8>),
+    Streams(Answer),
+    Refused(Answer),
     /// The child ended.
-    Lost,
+    Lost(Answer),
 }
 
-fn refuse(status: StatusCode, message: &str) -> Answer {
-    refusal(status, None, INVALID, message)
+fn busy_with(busy: Busy, id: Option<&str>) -> Answer {
+    match busy {
+        Busy::SameId => {
+            let text = "a call with this id is running in this session; nothing was done. Next: use another id";
+            refusal(StatusCode::BAD_REQUEST, id, INVALID, text)
+        }
+        Busy::Full => later(id, 1, "as many calls run as may; nothing was done"),
+        Busy::Subscribed => later(id, 5, "as many subscriptions are open as may; nothing was done"),
+        Busy::Ended => gone(),
+    }
+}
+
+fn method_not_allowed(allow: &'static str, message: &str) -> Answer {
+    let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, message);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    answer
 }
 
 fn gone() -> Answer {
     refuse(StatusCode::NOT_FOUND, "there is no such session: it has ended. Next: initialize again")
 }
 
-fn later(id: Option<&str>, seconds: u64, message: &str) -> Answer {
-    let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, id, INTERNAL, message);
-    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    answer
+/// To `initialize`, where the server knows requests without a session alone.
+fn sessionless(frame: &Frame<'_>) -> Answer {
+    let requested = frame.param("protocolVersion").unwrap_or("null");
+    let data = format!(r#"{{"supported":["{FIRST_MODERN}"],"requested":{requested}}}"#);
+    let text = "this server has no sessions: it answers server/discover and refuses initialize. Next: use a client that \
+        speaks 2026-07-28";
+    json(StatusCode::BAD_REQUEST, words::error(frame.id(), UNSUPPORTED_VERSION, text, Some(&data)))
 }
 
 /// Whether the host is absent or a loopback name, with or without a port.
@@ -231,8 +292,3 @@ fn is_loopback(headers: &HeaderMap) -> bool {
 }
 
 const SESSION: &str = "mcp-session-id";
-const MODERN: &str = "2026-07-28";
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CANCELLED: i32 = -32800;
-/// A client that does not read holds its own session up, and not our memory.
-const QUEUED: usize = 4;

@@ -16,7 +16,8 @@ for line in sys.stdin:
     id = found.group(1)
     if '"die"' in line: os._exit(3)
     if '"progress"' in line:
-        print('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}', flush=True)
+        token = re.search(r'"progressToken":([0-9]+)', line).group(1)
+        print('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}' % token, flush=True)
     print('not json', flush=True)
     print('{"jsonrpc":"2.0","id":%s,"result":{}}' % id, flush=True)
 "#;
@@ -72,7 +73,10 @@ async fn a_session_is_opened_used_and_ended() {
         assert!(ask(address, "POST", TOKEN, Some(&id), note).starts_with("HTTP/1.1 202"));
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"progress","params":{"_meta":{"progressToken":7}}}"#;
         let answer = ask(address, "POST", TOKEN, Some(&id), call);
-        assert!(answer.contains("text/event-stream") && answer.contains(r#""progress":1"#), "{answer}");
+        assert!(
+            answer.contains("text/event-stream") && answer.contains(r#""progressToken":7,"progress":1"#),
+            "{answer}"
+        );
         assert!(answer.contains(r#""id":2,"result""#), "{answer}");
         assert!(ask(address, "DELETE", TOKEN, Some(&id), "").starts_with("HTTP/1.1 204"));
         assert!(ask(address, "POST", TOKEN, Some(&id), note).starts_with("HTTP/1.1 404"));
