@@ -1,7 +1,9 @@
 //! The file of the keys that seal public sessions: the newest first, then those before it that still open some.
 //!
-//! A file of 32 bytes is one key. Each earlier key adds 40: the key, and when another took its place, in milliseconds
-//! since the epoch. After the longest life of a session it opens nothing any more, and is left out.
+//! A file of 32 bytes is one key. Each earlier key adds 40: the key, and when another takes its place, in milliseconds
+//! since the epoch. That moment lies ahead when a fresh key comes in, so that every edge with this file knows it before
+//! one of them seals with it. After the longest life of a session past it, the earlier key opens nothing any more and is
+//! left out.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::words::Keys;
+use super::words::{Key as Known, Keys};
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -26,6 +28,8 @@ pub enum KeyError {
     Loose { path: PathBuf, mode: u32 },
     #[error("{} holds {MOST_EARLIER} earlier keys that still open sessions; it can be changed again in {} h", path.display(), wait.as_secs().div_ceil(3600))]
     TooSoon { path: PathBuf, wait: Duration },
+    #[error("a fresh key can wait for {} h at most, as long as a session lives", .0.as_secs() / 3600)]
+    TooLate(Duration),
     #[error("the system has no randomness")]
     NoRandomness,
 }
@@ -41,13 +45,13 @@ struct Ring {
 #[derive(Clone)]
 struct Earlier {
     key: Key,
-    /// Since the epoch.
+    /// Since the epoch; until then it seals.
     replaced: Duration,
 }
 
 /// A key for one life of a service.
 pub(super) fn ephemeral() -> Result<Keys, KeyError> {
-    Ok(Keys(vec![random()?]))
+    Ok(Keys::one(random()?))
 }
 
 /// The keys in a file that several edges may share.
@@ -65,14 +69,18 @@ pub(super) fn read_or_make(path: &Path, lifetime: Duration) -> Result<Keys, KeyE
     Ok(ring.keys(kit::clock::since_epoch(), lifetime))
 }
 
-/// Puts a fresh key in front. The one before it is kept until no session that it sealed can be alive.
+/// Puts a fresh key in front, which seals after `grace`. The one before it is kept until no session that it sealed can
+/// be alive.
 ///
-/// Says how many earlier keys the file holds now; none when it was made.
+/// Says how many earlier keys the file holds now; none when it was made, and then its key seals at once.
 ///
 /// # Errors
-/// When the file cannot be read or written, or holds as many keys as it may.
-pub fn rotate(path: &Path, now: Duration) -> Result<usize, KeyError> {
+/// When the file cannot be read or written, holds as many keys as it may, or the fresh one would wait too long.
+pub fn rotate(path: &Path, now: Duration, grace: Duration) -> Result<usize, KeyError> {
     let lifetime = crate::edge::config::Sessions::default().lifetime;
+    if grace > lifetime {
+        return Err(KeyError::TooLate(lifetime));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Of two changes at once one would be lost, and with it what an edge sealed meanwhile.
     let turn = File::open(folder).map_err(at("open", folder))?;
@@ -88,14 +96,22 @@ pub fn rotate(path: &Path, now: Duration) -> Result<usize, KeyError> {
         let wait = first.unwrap_or_default().saturating_sub(now);
         return Err(KeyError::TooSoon { path: path.to_owned(), wait });
     }
-    ring.earlier.insert(0, Earlier { key: std::mem::replace(&mut ring.newest, newest), replaced: now });
+    let replaced = now.saturating_add(grace);
+    ring.earlier.insert(0, Earlier { key: std::mem::replace(&mut ring.newest, newest), replaced });
     Ok(write(path, ring)?.earlier.len())
 }
 
 impl Ring {
     fn keys(&self, now: Duration, lifetime: Duration) -> Keys {
-        let earlier = self.earlier.iter().filter(|earlier| earlier.lives(now, lifetime)).map(|earlier| earlier.key);
-        Keys(std::iter::once(self.newest).chain(earlier).collect())
+        let newest = std::iter::once((self.newest, true));
+        let earlier = self.earlier.iter().map(|earlier| (earlier.key, earlier.lives(now, lifetime)));
+        // Each seals from when it takes the place of the one before it.
+        let begins = self.earlier.iter().map(|earlier| earlier.replaced).chain([Duration::ZERO]);
+        let all = newest.chain(earlier).zip(begins);
+        let mut keys: Vec<_> =
+            all.filter(|((_, lives), _)| *lives).map(|((bytes, _), seals_from)| Known { bytes, seals_from }).collect();
+        keys.reverse();
+        Keys(keys)
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -164,46 +180,4 @@ const MOST_EARLIER: usize = 4;
 const MOST_BYTES: u64 = 32 + 40 * 4 + 1;
 
 #[cfg(test)]
-mod tests {
-    use super::{KeyError, MOST_EARLIER, read, read_or_make, rotate};
-    use std::time::Duration;
-
-    const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
-
-    #[test]
-    fn a_rotated_file_keeps_the_keys_before_until_their_sessions_have_expired() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("session.key");
-        let first = read_or_make(&path, WEEK).expect("made");
-        // The file counts milliseconds.
-        let now = Duration::from_secs(kit::clock::since_epoch().as_secs());
-        assert_eq!(rotate(&path, now).expect("rotated"), 1);
-        let both = read(&path, WEEK).expect("two keys");
-        assert_eq!((both.0.len(), both.0.get(1)), (2, first.0.first()));
-        for more in 2..=MOST_EARLIER {
-            assert_eq!(rotate(&path, now).expect("rotated"), more);
-        }
-        assert!(matches!(rotate(&path, now), Err(KeyError::TooSoon { wait, .. }) if wait == WEEK));
-        let last = now + WEEK - Duration::from_millis(1);
-        assert!(rotate(&path, last).is_err());
-        assert_eq!(rotate(&path, now + WEEK).expect("rotated"), 1, "what has expired makes room");
-    }
-
-    #[test]
-    fn a_file_that_is_loose_or_broken_or_missing_is_refused() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("session.key");
-        assert!(matches!(read(&path, WEEK), Err(KeyError::Io { .. })));
-        assert_eq!(rotate(&path, Duration::ZERO).expect("made"), 0);
-        for (mode, good) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("changed");
-            assert_eq!(read(&path, WEEK).is_ok(), good, "{mode:o}");
-        }
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("changed");
-        for (length, good) in [(31, false), (32, true), (33, false), (72, true), (192, true), (232, false)] {
-            std::fs::write(&path, vec![7; length]).expect("written");
-            assert_eq!(read(&path, WEEK).is_ok(), good, "{length}");
-        }
-    }
-}
+mod tests;

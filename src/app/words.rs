@@ -6,6 +6,7 @@
 mod changes;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,21 +21,14 @@ pub enum ToEdge {
     /// With the descriptor of the tombstones, where there is a state.
     Begin(Box<BeginEdge>),
     /// Whether the sandbox worker accepts calls.
-    Worker {
-        up: bool,
-    },
+    Worker { up: bool },
     /// The credential store, as a descriptor; without one there is no such file.
-    Opened {
-        id: u64,
-    },
+    Opened { id: u64 },
     /// The credential store cannot be opened.
-    NotOpened {
-        id: u64,
-        why: String,
-    },
-    /// Stop accepting, let calls finish, end.
+    NotOpened { id: u64, why: String },
     /// Serve this from now on; what is under way goes on.
     Reload(Box<BeginEdge>),
+    /// Stop accepting, let calls finish, end.
     Stop,
 }
 
@@ -101,9 +95,17 @@ pub struct Native {
     pub worker: Upstream,
 }
 
-/// The keys of public session ids: the first seals, each opens. They do not print themselves.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Keys(pub Vec<[u8; 32]>);
+/// The keys of public session ids, the oldest first. They do not print themselves.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys(pub Vec<Key>);
+
+/// A key that opens whatever it sealed, and seals from a time on.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub bytes: [u8; 32],
+    /// Since the Unix epoch.
+    pub seals_from: Duration,
+}
 
 /// From the supervisor to the sandbox worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -149,11 +151,18 @@ pub enum Down {
 }
 
 impl Keys {
+    /// One that seals at once.
+    #[must_use]
+    pub fn one(bytes: [u8; 32]) -> Self {
+        Self(vec![Key { bytes, seals_from: Duration::ZERO }])
+    }
+
     /// What the edge seals and opens with; none where there is no key.
     #[must_use]
     pub fn ring(&self) -> Option<SessionKey> {
-        let (newest, earlier) = self.0.split_first()?;
-        Some(SessionKey::new(*newest).with_earlier(earlier.iter().copied()))
+        let (oldest, later) = self.0.split_first()?;
+        let oldest = SessionKey::new(oldest.bytes);
+        Some(later.iter().fold(oldest, |ring, key| ring.followed_by(key.bytes, key.seals_from)))
     }
 }
 

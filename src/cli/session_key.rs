@@ -1,6 +1,7 @@
 //! `playground session-key`: the keys that seal public sessions.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -8,6 +9,7 @@ use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::app::{KeyError, rotate_session_key};
+use crate::spelled;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -21,11 +23,11 @@ enum Verb {
     Rotate(Rotate),
 }
 
-/// Seal new sessions with a fresh key; those that are open go on.
+/// Bring in a fresh key for new sessions; those that are open go on.
 ///
-/// The key before it is kept until no session that it sealed can be alive. A running service takes the fresh key at its
-/// next reload or start. Edges that share a file are reloaded together: one that has not been does not know the sessions
-/// that another has sealed with the fresh key.
+/// Services take it up by themselves, each within a second or two, and know it from then on; they seal with it once the
+/// grace is over. So edges that share the file, or a copy of it, may take it up one after the other. The key before it
+/// is kept until no session that it sealed can be alive.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 struct Rotate {
@@ -33,23 +35,36 @@ struct Rotate {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
+    /// How long the fresh key is only known: until then every edge must have read the file.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = spelled::duration)]
+    grace: Duration,
+
+    /// No grace: an edge that has not read the file yet does not know the sessions that another seals with the fresh key.
+    #[arg(long, conflicts_with = "grace")]
+    at_once: bool,
+
     #[command(flatten)]
     place: Place,
 }
 
 impl SessionKey {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let Verb::Rotate(Rotate { file, place }) = self.verb;
+        let Verb::Rotate(Rotate { file, grace, at_once, place }) = self.verb;
         let path = match file {
             Some(file) => file,
             None => place.open()?.session_key(),
         };
-        let earlier = rotate_session_key(&path, kit::clock::since_epoch()).map_err(failure)?;
+        let grace = if at_once { Duration::ZERO } else { grace };
+        let earlier = rotate_session_key(&path, kit::clock::since_epoch(), grace).map_err(failure)?;
         let path = path.display();
+        let seals = match grace.as_secs() {
+            0 => "seals new sessions now".to_owned(),
+            seconds => format!("seals new sessions in {seconds} s"),
+        };
         say::talk(&match earlier {
             0 => format!("made {path} with one key"),
-            1 => format!("{path} has a fresh key; the one before it still opens its sessions"),
-            more => format!("{path} has a fresh key; the {more} before it still open their sessions"),
+            1 => format!("{path} has a fresh key, which {seals}; the one before it still opens its sessions"),
+            more => format!("{path} has a fresh key, which {seals}; the {more} before it still open their sessions"),
         });
         Ok(())
     }
@@ -57,6 +72,7 @@ impl SessionKey {
 
 fn failure(fault: KeyError) -> Failure {
     let code = match &fault {
+        KeyError::TooLate(_) => Code::Usage,
         KeyError::Loose { .. } => Code::NotAllowed,
         KeyError::Broken(_) => Code::Configuration,
         KeyError::TooSoon { .. } => Code::Exists,

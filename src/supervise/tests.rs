@@ -26,7 +26,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
     let begin = BeginEdge {
         verbosity: "info".to_owned(),
         limits: crate::edge::Config::default(),
-        session_keys: Keys(vec![[0; 32]]),
+        session_keys: Keys::one([0; 32]),
         store: "tokens.json".to_owned(),
         loose: Loose::Refuse,
         backend: "linux".to_owned(),

@@ -67,6 +67,9 @@ mod sandbox_life;
 mod served;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod shared_key;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod soak;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
 use crate::http::{delete, post};
-use crate::process::{PATIENCE, Service, is_root, playground, program, run, skip, text};
+use crate::process::{PATIENCE, Service, is_root, playground, program, skip};
 
 /// A service of one native worker, with a state.
 fn native(place: &Path, worker: &FakeWorker) -> Service {
@@ -94,56 +94,6 @@ fn a_killed_edge_is_back_within_a_second() {
         assert!(took < Duration::from_secs(1), "{took:?}");
     }
     service.stop();
-}
-
-#[test]
-fn sessions_outlive_a_rotation_of_the_key_and_are_shared_by_services_with_one_key_file() {
-    let place = tempfile::tempdir().expect("a folder");
-    let worker = FakeWorker::start(Manner::Answers);
-    worker.write(place.path());
-    let file = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
-    let rotate = || {
-        let output = run(playground(["session-key", "rotate", "--file", &file("shared.key")]));
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    };
-    let serve = |state: &str| {
-        let mut service = Service::serve(
-            &place.path().join(state),
-            &[
-                "--backend",
-                "jail",
-                "--tokens",
-                &file("tokens.json"),
-                "--faculties-workers",
-                &file("workers.json"),
-                "--session-key-file",
-                &file("shared.key"),
-            ],
-        );
-        let address = service.ready();
-        (service, address)
-    };
-    let open = |address| {
-        let opened = post(address, "/", Some(PUBLIC), &[], INITIALIZE);
-        opened.head.get("mcp-session-id").expect("a session").clone()
-    };
-    let ping = |address, session: &str| {
-        let headers = [("mcp-session-id", session), ("mcp-protocol-version", "2025-06-18")];
-        post(address, "/", Some(PUBLIC), &headers, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).status
-    };
-    rotate();
-    let (first, there) = serve("first");
-    let (mut second, mut here) = serve("second");
-    let old = open(there);
-    assert_eq!((ping(there, &old), ping(here, &old)), (200, 200));
-    rotate();
-    second.stop();
-    (second, here) = serve("second");
-    assert_eq!(ping(here, &old), 200, "the key before is kept");
-    let new = open(here);
-    assert_eq!((ping(here, &new), ping(there, &new)), (200, 404), "the fresh one seals");
-    first.stop();
-    second.stop();
 }
 
 #[test]

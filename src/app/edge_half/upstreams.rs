@@ -128,7 +128,7 @@ mod tests {
         BeginEdge {
             verbosity: "info".to_owned(),
             limits: crate::edge::Config::default(),
-            session_keys: Keys(vec![[0; 32]]),
+            session_keys: Keys::one([0; 32]),
             store: "tokens.json".to_owned(),
             loose: Loose::Refuse,
             backend: "linux".to_owned(),

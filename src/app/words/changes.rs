@@ -28,6 +28,9 @@ impl BeginEdge {
         {
             changes.push("certificate: another".to_owned());
         }
+        if self.session_keys != fresh.session_keys {
+            changes.push("session keys: others".to_owned());
+        }
         if self.limits != fresh.limits {
             changes.push("limits: others".to_owned());
         }

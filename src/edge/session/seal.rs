@@ -12,11 +12,22 @@ use kit::Tenant;
 use crate::edge::Version;
 use crate::identity::Catalogue;
 
-/// What seals session ids, and what did before it. Two edges with the same keys serve each other's sessions.
+/// What seals session ids: now, before, and from a moment on. Two edges with the same keys serve each other's sessions.
+///
+/// Each key opens what it sealed. The newest whose time has come seals, so a key can be known everywhere before it is
+/// used anywhere.
 #[derive(Clone)]
-pub struct SessionKey {
-    newest: [u8; 32],
-    earlier: Vec<[u8; 32]>,
+pub struct SessionKey(Ring<[u8; 32]>);
+
+/// The newest stands first.
+#[derive(Clone)]
+struct Ring<K>(Vec<Staged<K>>);
+
+#[derive(Clone)]
+struct Staged<K> {
+    key: K,
+    /// Since the Unix epoch. The oldest seals whatever it says.
+    seals_from: Duration,
 }
 
 /// The random part of a session's id, by which tables know it.
@@ -37,10 +48,7 @@ pub(super) struct Sealed {
     pub(super) expires: Duration,
 }
 
-pub(super) struct Sealer {
-    newest: RandomizedNonceKey,
-    earlier: Vec<RandomizedNonceKey>,
-}
+pub(super) struct Sealer(Ring<RandomizedNonceKey>);
 
 /// The session key cannot be used.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -49,14 +57,15 @@ pub(crate) struct BadKey;
 
 impl SessionKey {
     #[must_use]
-    pub fn new(newest: [u8; 32]) -> Self {
-        Self { newest, earlier: Vec::new() }
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(Ring(vec![Staged { key, seals_from: Duration::ZERO }]))
     }
 
-    /// Ids that were sealed with these are opened still.
+    /// Another seals from then on, since the Unix epoch. Ids that were sealed before are opened still.
     #[must_use]
-    pub fn with_earlier(self, earlier: impl IntoIterator<Item = [u8; 32]>) -> Self {
-        Self { earlier: earlier.into_iter().collect(), ..self }
+    pub fn followed_by(mut self, key: [u8; 32], seals_from: Duration) -> Self {
+        self.0.0.insert(0, Staged { key, seals_from });
+        self
     }
 
     /// A key that ends with the process, and its sessions with it. Nothing comes back without randomness.
@@ -65,6 +74,20 @@ impl SessionKey {
         let mut bytes = [0; 32];
         aws_lc_rs::rand::fill(&mut bytes).ok()?;
         Some(Self::new(bytes))
+    }
+}
+
+#[cfg(test)]
+impl SessionKey {
+    pub(crate) fn sealing_for_test(&self, at: Duration) -> [u8; 32] {
+        *self.0.due(at).expect("a ring has a key")
+    }
+}
+
+impl<K> Ring<K> {
+    /// The key that seals then.
+    fn due(&self, at: Duration) -> Option<&K> {
+        self.0.iter().find(|staged| staged.seals_from <= at).or(self.0.last()).map(|staged| &staged.key)
     }
 }
 
@@ -92,15 +115,17 @@ impl SessionId {
 
 impl Sealer {
     pub(super) fn new(key: &SessionKey) -> Result<Self, BadKey> {
-        let read = |key: &[u8; 32]| RandomizedNonceKey::new(&AES_256_GCM, key).map_err(|_unspecified| BadKey);
-        let earlier = key.earlier.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { newest: read(&key.newest)?, earlier })
+        let read = |Staged { key, seals_from }: &Staged<[u8; 32]>| {
+            let key = RandomizedNonceKey::new(&AES_256_GCM, key).map_err(|_unspecified| BadKey)?;
+            Ok(Staged { key, seals_from: *seals_from })
+        };
+        key.0.0.iter().map(read).collect::<Result<_, _>>().map(Ring).map(Self)
     }
 
-    /// The public id, fresh at every call.
+    /// The public id, fresh at every call, by the key whose time it is when the session is issued.
     pub(super) fn seal(&self, session: &Sealed) -> Option<HeaderValue> {
         let mut text = session.encode()?;
-        let nonce = self.newest.seal_in_place_append_tag(Aad::from(PURPOSE), &mut text).ok()?;
+        let nonce = self.0.due(session.issued)?.seal_in_place_append_tag(Aad::from(PURPOSE), &mut text).ok()?;
         let mut whole = nonce.as_ref().to_vec();
         whole.extend_from_slice(&text);
         let mut value = HeaderValue::from_str(&URL_SAFE_NO_PAD.encode(whole)).ok()?;
@@ -114,8 +139,7 @@ impl Sealer {
             return None;
         }
         let whole = URL_SAFE_NO_PAD.decode(public).ok()?;
-        let keys = std::iter::once(&self.newest).chain(&self.earlier);
-        keys.into_iter().find_map(|key| open(key, whole.clone()))
+        self.0.0.iter().find_map(|staged| open(&staged.key, whole.clone()))
     }
 }
 
@@ -227,16 +251,26 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_key_opens_what_it_sealed_and_seals_nothing() {
+    fn every_key_opens_what_it_sealed_and_the_newest_whose_time_has_come_seals() {
         let session = session(Some("UPSTREAM-SECRET"));
-        let ring = Sealer::new(&SessionKey::new([3; 32]).with_earlier([[2; 32], [1; 32]])).expect("keys");
-        for earlier in [1, 2, 3] {
-            let public = sealer(earlier).seal(&session).expect("sealed");
-            assert_eq!(ring.open(public.as_bytes()), Some(session.clone()), "{earlier}");
+        let (issued, later) = (session.issued, session.issued + Duration::from_millis(1));
+        let ring = |second, third| {
+            let key = SessionKey::new([1; 32]).followed_by([2; 32], second).followed_by([3; 32], third);
+            Sealer::new(&key).expect("keys")
+        };
+        for (second, third, seals) in
+            [(Duration::ZERO, issued, 3), (issued, later, 2), (later, later, 1), (later, issued, 3)]
+        {
+            let ring = ring(second, third);
+            for any in [1, 2, 3] {
+                let public = sealer(any).seal(&session).expect("sealed");
+                assert_eq!(ring.open(public.as_bytes()), Some(session.clone()), "{any}");
+            }
+            assert_eq!(ring.open(sealer(4).seal(&session).expect("sealed").as_bytes()), None);
+            let public = ring.seal(&session).expect("sealed");
+            let opens = [1, 2, 3].map(|key| sealer(key).open(public.as_bytes()).is_some());
+            assert_eq!(opens, [1, 2, 3].map(|key| key == seals), "{seals}");
         }
-        assert_eq!(ring.open(sealer(4).seal(&session).expect("sealed").as_bytes()), None);
-        let public = ring.seal(&session).expect("sealed");
-        assert_eq!([1, 2, 3].map(|key| sealer(key).open(public.as_bytes()).is_some()), [false, false, true]);
     }
 
     #[test]
