@@ -175,7 +175,9 @@ pub(crate) fn loops(state: &Path) -> Vec<PathBuf> {
 
 fn service(state: &Path) -> String {
     let found = state.join("sandbox").metadata().expect("there");
-    format!("playground-{:x}-{:x}", found.dev(), found.ino())
+    let made = found.created().ok().and_then(|made| made.duration_since(std::time::UNIX_EPOCH).ok());
+    let made = made.map_or_else(String::new, |made| format!("-{:x}", made.as_nanos()));
+    format!("playground-{:x}-{:x}{made}", found.dev(), found.ino())
 }
 
 /// Every control group of a state.

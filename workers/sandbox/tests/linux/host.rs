@@ -60,7 +60,9 @@ pub(crate) fn first_process_above(mark: &str) -> i32 {
 /// The control groups of the service with this state folder.
 pub(crate) fn groups(state: &Path) -> Vec<PathBuf> {
     let found = state.metadata().unwrap();
-    let name = format!("playground-{:x}-{:x}", found.dev(), found.ino());
+    let made = found.created().ok().and_then(|made| made.duration_since(std::time::UNIX_EPOCH).ok());
+    let made = made.map_or_else(String::new, |made| format!("-{:x}", made.as_nanos()));
+    let name = format!("playground-{:x}-{:x}{made}", found.dev(), found.ino());
     let mut groups = Vec::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {

@@ -1,5 +1,6 @@
 //! What a service that was killed left goes with the next start, and nothing else does.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,6 +72,51 @@ async fn groups_of_a_service_whose_state_is_gone_go_and_those_of_others_stay() {
     next.shutdown().await.unwrap();
     LinuxBackend::open(config(kept.path())).unwrap().shutdown().await.unwrap();
     assert!(host::groups(kept.path()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_with_the_number_of_one_that_is_gone_has_groups_of_its_own_that_no_sweeper_takes() {
+    if world("a recycled number").is_none() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let (path, elsewhere) = (place.path().join("state"), place.path().join("elsewhere"));
+    std::fs::create_dir(&path).unwrap();
+    std::fs::create_dir(&elsewhere).unwrap();
+    for round in 0..8 {
+        killed_service(&path).await;
+        let old = host::groups(&path);
+        assert!(!old.is_empty());
+        let number = path.metadata().unwrap().ino();
+        std::fs::remove_dir_all(&path).unwrap();
+        // A path of its own, so that the old groups are nobody's while the new ones are made.
+        let fresh = place.path().join(format!("state-{round}"));
+        std::fs::create_dir(&fresh).unwrap();
+        if fresh.metadata().unwrap().ino() != number {
+            return crate::skip::skipped("a recycled number", "this file system did not give the number again");
+        }
+        let sweeper = tokio::task::spawn_blocking({
+            let elsewhere = elsewhere.clone();
+            move || {
+                for _ in 0..20 {
+                    drop(LinuxBackend::open(config(&elsewhere)).unwrap());
+                }
+            }
+        });
+        let backend = LinuxBackend::open(config(&fresh)).unwrap();
+        for _ in 0..4 {
+            backend.provision(&tenant("me"), &Provision::from(Pile::None)).await.unwrap();
+            let done = finish(backend.start(&tenant("me"), spec("echo here")).await.unwrap()).await;
+            assert_eq!(done.stdout, "here\n", "round {round}");
+            backend.stop(&tenant("me")).await.unwrap();
+        }
+        sweeper.await.unwrap();
+        assert!(old.iter().all(|group| !group.exists()), "round {round}: {old:?}");
+        backend.shutdown().await.unwrap();
+        drop(backend);
+        std::fs::remove_dir_all(&fresh).unwrap();
+        std::fs::create_dir(&path).unwrap();
+    }
 }
 
 /// A group that goes with the test, however that ends.

@@ -1,22 +1,30 @@
 //! Groups that a killed service left and that nobody will come back to.
 //!
-//! A service's folder is named after the device and number of its state folder, and remembers that folder's path. Once the
-//! path no longer leads there, no service can be started that would clear up; any other service of this host does then.
-//! Only what has no process is removed, and nothing is ever ended here: whatever lives is somebody's.
+//! A service's folder is named after its state folder, and remembers that folder's path. Once the path no longer leads
+//! there, no service can be started that would clear up; any other service of this host does then. Only what has no
+//! process is removed, and nothing is ever ended here: whatever lives is somebody's.
+//!
+//! Device and number alone would not tell one state from another: a file system gives the number of a folder that is
+//! gone to the next, and a disk that is made anew begins with the same ones. The groups of the new state would then be
+//! taken for those of the old by whoever is just removing them. When a folder was made never comes again.
 
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 /// Names of all services' folders begin so.
 pub(in crate::backend::linux) const SERVICE: &str = "playground-";
 
-/// A name for a service's groups that no other state folder of this host shares.
+/// A name for a service's groups that no other state folder of this host shares, or will.
 pub(in crate::backend::linux) fn name(state: &fs::Metadata) -> String {
-    format!("{SERVICE}{:x}-{:x}", state.dev(), state.ino())
+    let place = format!("{SERVICE}{:x}-{:x}", state.dev(), state.ino());
+    // Some file systems do not say when.
+    let made = state.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    made.map_or_else(|| place.clone(), |made| format!("{place}-{:x}", made.as_nanos()))
 }
 
 /// Remembers whose a service's folder is. Where the kernel has no such mark, nobody will ever clear up after the state.
