@@ -27,9 +27,10 @@ use tokio::sync::mpsc;
 
 use crate::admin::operator::{self, Asked};
 use crate::config::{Config, Upstreams};
-use crate::identity::store::{Ledger, Loose};
+use crate::identity::store::Ledger;
 use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
+use crate::store::Loose;
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
 use crate::worker::child::{Program, User};
 use crate::worker::entry::Placed;

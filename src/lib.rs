@@ -11,8 +11,9 @@
 //! The sandbox worker is the other: the package `sandbox` with `kit` below it, opened by [`sandboxes`]. [`cli`] also serves it over standard input
 //! and output, with none of the above in between. An operator's words reach a running service through `admin`.
 //!
-//! The rest is small: [`state`] is the directory that outlives a process, [`telemetry`] the log, [`signal`] how a person
-//! ends a process. Tasks and the clock are in `kit`, since the workers need them too.
+//! What the command line writes while the edge reads it lies in a `store`. The rest is small: [`state`] is the directory
+//! that outlives a process, [`telemetry`] the log, [`signal`] how a person ends a process. Tasks and the clock are in `kit`,
+//! since the workers need them too.
 
 pub mod cli;
 
@@ -40,4 +41,6 @@ pub mod signal;
 #[cfg(feature = "mcp-http")]
 mod spelled;
 pub mod state;
+#[cfg(feature = "mcp-http")]
+pub mod store;
 pub mod telemetry;

@@ -8,7 +8,8 @@ use kit::Tenant;
 use super::words::Native;
 use crate::config::{Config, Upstreams};
 use crate::identity::Catalogue;
-use crate::identity::store::{Ledger, Loose};
+use crate::identity::store::Ledger;
+use crate::store::Loose;
 use crate::worker::manifest;
 
 #[derive(Debug, thiserror::Error)]

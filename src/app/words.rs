@@ -12,7 +12,7 @@ use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::edge::SessionKey;
-use crate::identity::store::Loose;
+use crate::store::Loose;
 use crate::worker::Terms;
 
 /// From the supervisor to the edge.

@@ -17,8 +17,9 @@ use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, KeyError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
-use crate::identity::store::{ClearRule, Credentials, Ledger, Loose, NewCredential, Opener, Verdict};
+use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
 use crate::state::StateDir;
+use crate::store::{Loose, Opener};
 use crate::telemetry::Verbosity;
 use paste::Paste;
 

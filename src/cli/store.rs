@@ -12,8 +12,9 @@ use kit::{Secret, Tenant};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use crate::identity::store::{Ledger, LedgerError, Listed, Loose, NewCredential};
+use crate::identity::store::{Ledger, LedgerError, Listed, NewCredential};
 use crate::state::StateDir;
+use crate::store::{ChangeError, Loose};
 
 /// The flag that names a store outside the state directory.
 #[derive(Clone, Debug, Args)]
@@ -76,7 +77,7 @@ pub(super) async fn on_full_ledger<T: Send + 'static>(
     ledger: &Ledger,
     work: impl Fn(&Ledger) -> Result<T, LedgerError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let is_full = |fault: &LedgerError| matches!(fault, LedgerError::Io { source, .. } | LedgerError::Unsure { source, .. } if ballast::is_full(source));
+    let is_full = |fault: &LedgerError| matches!(fault, LedgerError::Store(ChangeError::Io { source, .. } | ChangeError::Unsure { source, .. }) if ballast::is_full(source));
     on_ledger(ledger, move |ledger| match ledger.path().parent() {
         Some(folder) => Ballast::of(folder).write(|| work(ledger), is_full),
         None => work(ledger),
@@ -94,15 +95,9 @@ pub(super) async fn on_ledger<T: Send + 'static>(
     done.map_err(|fault| {
         let code = match &fault {
             LedgerError::NoSuchCredential(_) => Code::Missing,
-            LedgerError::NotOwner { .. } => Code::NotAllowed,
+            LedgerError::Store(ChangeError::NotOwner { .. }) => Code::NotAllowed,
             LedgerError::BadName { .. } => Code::Usage,
-            LedgerError::Unreadable { .. }
-            | LedgerError::Unwritable { .. }
-            | LedgerError::Io { .. }
-            | LedgerError::Unsure { .. }
-            | LedgerError::Busy { .. }
-            | LedgerError::OtherBackend { .. }
-            | LedgerError::NoRandomness(_) => Code::Failed,
+            LedgerError::Store(_) | LedgerError::OtherBackend { .. } => Code::Failed,
         };
         Failure::new(fault).code(code)
     })

@@ -13,14 +13,10 @@ mod credentials;
 mod fault;
 mod format;
 mod ledger;
-mod place;
-mod reading;
 mod set;
 mod token;
 
-pub use credentials::{ClearRule, Credentials, Opener, Opening, Verdict};
-pub use fault::{LedgerError, StoreError};
-pub use format::{FormatError, MOST_BYTES};
+pub use credentials::{ClearRule, Credentials, Verdict};
+pub use fault::LedgerError;
 pub use ledger::{Ledger, Listed, Minted, NewCredential, Upgraded};
-pub use reading::{Loose, ReadError, Warning};
 pub use token::ids_meant;

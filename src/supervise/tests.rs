@@ -14,7 +14,7 @@ use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Keys, Upstream};
-use crate::identity::store::Loose;
+use crate::store::Loose;
 use crate::worker::Terms;
 use crate::worker::child::Program;
 use crate::worker::handoff;

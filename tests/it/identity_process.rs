@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use playground::identity::store::{Ledger, Loose};
+use playground::identity::store::Ledger;
+use playground::store::Loose;
 
 use crate::fake_worker::{FakeWorker, INITIALIZE, Manner, PUBLIC};
 use crate::http::post;

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use kit::Tenant;
-use playground::identity::store::{Ledger, Loose, NewCredential};
+use playground::identity::store::{Ledger, NewCredential};
 use playground::identity::{Catalogue, CredentialId};
+use playground::store::Loose;
 
 #[test]
 fn sixteen_processes_that_write_at_once_lose_nothing() {

@@ -8,6 +8,11 @@ const RULES: &[(&str, &[&str], &str)] = &[
     ("src/edge/", &["crate::config", "crate::cli", "crate::app", "sandbox::"], "a stage receives what it needs"),
     ("src/oauth", &["crate::edge"], "accounts do not know the path of a request"),
     ("src/worker", &["crate::edge"], "workers do not know the path of a request"),
+    (
+        "src/store",
+        &["crate::edge", "crate::identity", "crate::worker", "crate::cli"],
+        "a file does not know what is in it",
+    ),
     ("src/identity", &["crate::edge", "crate::worker", "crate::cli"], "who is calling is known before all else"),
     ("workers/sandbox/src/provider", &["serde_json", "rmcp", "crate::runner", "crate::tools"], "no JSON, no runner"),
     ("workers/sandbox/src/jobs", &["serde_json", "rmcp", "crate::tools", "crate::provider"], "the kernel is pure"),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::app::words::FromEdge;
-use crate::identity::store::Opener;
+use crate::store::Opener;
 
 /// The questions for the credential store that wait for an answer.
 #[derive(Clone)]

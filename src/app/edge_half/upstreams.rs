@@ -111,7 +111,7 @@ mod tests {
     use super::Upstreams;
     use crate::app::words::{BeginEdge, Keys, Native, Upstream};
     use crate::identity::Catalogue;
-    use crate::identity::store::Loose;
+    use crate::store::Loose;
     use crate::worker::{Presence, Terms};
 
     fn begin(native: &[(&str, u16, &str)]) -> BeginEdge {

@@ -6,8 +6,7 @@ use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{Catalogue, CredentialId};
-
-use super::token::Digest;
+use crate::store::{Digest, FormatError, MOST_BYTES, Warning};
 
 /// A whole store, in the one form or the other.
 pub(super) enum Document {
@@ -38,73 +37,53 @@ pub(super) struct Clear {
     pub(super) other: BTreeMap<String, serde_json::Value>,
 }
 
-/// Why a file is not a credential store.
-///
-/// It says where, and never what stands there: that could be a token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
-    #[error("it ends in the middle, at byte {0}")]
-    Torn(usize),
-    #[error("it is not JSON, at byte {0}")]
-    NotJson(usize),
-    #[error("it is JSON but not a credential store, at byte {0}")]
-    NotAStore(usize),
-    #[error("it has format version {0}, and this build knows {VERSION} at most; use the newer build that wrote it")]
-    Newer(u64),
-    #[error("it has {0} bytes, more than the {MOST_BYTES} that a store may have")]
-    TooLarge(u64),
-}
+impl crate::store::Document for Document {
+    const CALLED: &'static str = "credential store";
 
-impl Document {
-    /// What stands for a file that is not there.
-    pub(super) fn empty() -> Self {
+    fn empty() -> Self {
         Self::Hashed(BTreeMap::new())
     }
 
-    pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
+    fn parse(text: &[u8]) -> Result<Self, FormatError> {
         // A derived reader would also take an array of the members in order.
         let first = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
         if text.get(first) == Some(&b'[') {
-            return Err(FormatError::NotAStore(first + 1));
+            return Err(FormatError::Foreign { called: Self::CALLED, byte: first + 1 });
         }
         let file = serde_json::from_slice::<AnyFile>(text).map_err(|fault| {
             // A newer store is called newer, not broken, whatever else stands in it.
             match serde_json::from_slice::<Versioned>(text) {
-                Ok(Versioned { version }) if version > VERSION => FormatError::Newer(version),
-                Ok(_) | Err(_) => FormatError::at(text, &fault),
+                Ok(Versioned { version }) if version > VERSION => FormatError::Newer { found: version, known: VERSION },
+                Ok(_) | Err(_) => FormatError::at(Self::CALLED, text, &fault),
             }
         })?;
         match file {
-            AnyFile { version: Some(newer), .. } if newer > VERSION => Err(FormatError::Newer(newer)),
+            AnyFile { version: Some(newer), .. } if newer > VERSION => {
+                Err(FormatError::Newer { found: newer, known: VERSION })
+            }
             AnyFile { version: Some(VERSION), credentials: Some(credentials), tokens: None } => {
                 Ok(Self::Hashed(credentials))
             }
             AnyFile { version: None, credentials: None, tokens: Some(tokens) } => Ok(Self::Clear(tokens)),
-            AnyFile { .. } => Err(FormatError::NotAStore(first + 1)),
+            AnyFile { .. } => Err(FormatError::Foreign { called: Self::CALLED, byte: first + 1 }),
         }
     }
 
-    pub(super) fn render(&self) -> Result<Vec<u8>, FormatError> {
+    fn render(&self) -> Result<Vec<u8>, FormatError> {
         let rendered = match self {
             Self::Hashed(credentials) => serde_json::to_vec_pretty(&HashedFileRef { version: VERSION, credentials }),
             Self::Clear(tokens) => serde_json::to_vec_pretty(&ClearFileRef { tokens }),
         };
-        let mut text = rendered.map_err(|error| FormatError::at(&[], &error))?;
+        let mut text = rendered.map_err(|error| FormatError::at(Self::CALLED, &[], &error))?;
         text.push(b'\n');
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if bytes > MOST_BYTES { Err(FormatError::TooLarge(bytes)) } else { Ok(text) }
     }
-}
 
-impl FormatError {
-    fn at(text: &[u8], error: &serde_json::Error) -> Self {
-        let before = error.line().saturating_sub(1);
-        let lines: usize = text.split_inclusive(|byte| *byte == b'\n').take(before).map(<[u8]>::len).sum();
-        let byte = lines + error.column();
-        match error.classify() {
-            serde_json::error::Category::Eof => Self::Torn(byte),
-            serde_json::error::Category::Data => Self::NotAStore(byte),
-            serde_json::error::Category::Io | serde_json::error::Category::Syntax => Self::NotJson(byte),
+    fn warning(&self) -> Option<Warning> {
+        match self {
+            Self::Clear(tokens) if !tokens.is_empty() => Some(Warning::Clear(tokens.len())),
+            Self::Clear(_) | Self::Hashed(_) => None,
         }
     }
 }
@@ -135,12 +114,18 @@ struct ClearFileRef<'a> {
 
 const VERSION: u64 = 1;
 
-/// The size of some eighty thousand credentials: a bound on what one reload may cost.
-pub const MOST_BYTES: u64 = 16 << 20;
-
 #[cfg(test)]
 mod tests {
-    use super::{Document, FormatError};
+    use super::Document;
+    use crate::store::{Document as _, FormatError};
+
+    fn foreign(byte: usize) -> FormatError {
+        FormatError::Foreign { called: "credential store", byte }
+    }
+
+    fn newer(found: u64) -> FormatError {
+        FormatError::Newer { found, known: 1 }
+    }
 
     fn check(text: &str, fault: FormatError) {
         assert_eq!(Document::parse(text.as_bytes()).err(), Some(fault), "{text}");
@@ -151,14 +136,14 @@ mod tests {
         check(r#"{"tok"#, FormatError::Torn(5));
         check("", FormatError::Torn(0));
         check("{\n  \"tokens\": {\n    secret", FormatError::NotJson(21));
-        check(r#"{"tokens":{"a":{"tenant":"x"}}}"#, FormatError::NotAStore(29));
-        check(r#"{"secret":1}"#, FormatError::NotAStore(9));
-        check(r#"{"version":2,"credentials":[]}"#, FormatError::Newer(2));
-        check(r#"{"version":2,"credentials":{}}"#, FormatError::Newer(2));
-        check(r#"{"version":2,"other":{}}"#, FormatError::Newer(2));
-        check(r#"{"version":0,"credentials":{}}"#, FormatError::NotAStore(1));
-        check(" []", FormatError::NotAStore(2));
-        check(r#"[1,{}]"#, FormatError::NotAStore(1));
+        check(r#"{"tokens":{"a":{"tenant":"x"}}}"#, foreign(29));
+        check(r#"{"secret":1}"#, foreign(9));
+        check(r#"{"version":2,"credentials":[]}"#, newer(2));
+        check(r#"{"version":2,"credentials":{}}"#, newer(2));
+        check(r#"{"version":2,"other":{}}"#, newer(2));
+        check(r#"{"version":0,"credentials":{}}"#, foreign(1));
+        check(" []", foreign(2));
+        check(r#"[1,{}]"#, foreign(1));
     }
 
     #[test]

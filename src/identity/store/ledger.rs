@@ -14,16 +14,12 @@ use crate::identity::{Catalogue, CredentialId};
 
 use super::fault::LedgerError;
 use super::format::{Clear, Document, Hashed};
-use super::place::{Place, Step};
-use super::reading::{self, Loose, Owner, ReadError, Reading, Warning};
-use super::token::{Digest, Fresh, id_of_clear};
+use super::token::{Fresh, id_of_clear};
+use crate::store::{Digest, Loose, Step, Warning, Writer};
 
 /// A store that credentials are written to.
 #[derive(Clone, Debug)]
-pub struct Ledger {
-    path: PathBuf,
-    loose: Loose,
-}
+pub struct Ledger(Writer<Document>);
 
 /// What is to be minted.
 #[derive(Clone, Debug)]
@@ -70,18 +66,18 @@ pub enum Upgraded {
 impl Ledger {
     #[must_use]
     pub fn at(path: impl Into<PathBuf>, loose: Loose) -> Self {
-        Self { path: path.into(), loose }
+        Self(Writer::at(path, loose))
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Makes a credential; when this returns, it is on the disk.
     ///
     /// # Errors
-    /// When the store cannot be read, locked or replaced; then it is as it was, except after [`LedgerError::Unsure`].
+    /// When the store cannot be read, locked or replaced; then it is as it was, except after [`crate::store::ChangeError::Unsure`].
     pub fn mint(&self, wanted: &NewCredential) -> Result<Minted, LedgerError> {
         self.mint_watched(wanted, &mut |_| Ok(()))
     }
@@ -92,9 +88,9 @@ impl Ledger {
         before: &mut dyn FnMut(Step) -> io::Result<()>,
     ) -> Result<Minted, LedgerError> {
         check_name(wanted.name.as_deref())?;
-        self.change(before, |document, loose| {
-            let fresh = unused(document)?;
-            match document {
+        self.0.change_watched(before, |found| {
+            let fresh = unused(&found.document)?;
+            match &mut found.document {
                 Document::Hashed(credentials) => {
                     let hashed = Hashed {
                         tenant: wanted.tenant.clone(),
@@ -114,7 +110,7 @@ impl Ledger {
                     tokens.insert(fresh.token.expose().to_owned(), clear);
                 }
             }
-            Ok(Minted { id: fresh.id, token: fresh.token, warnings: warnings(document, loose) })
+            Ok(Minted { id: fresh.id, token: fresh.token, warnings: found.warnings() })
         })
     }
 
@@ -137,8 +133,8 @@ impl Ledger {
 
     fn remove(&self, goes: impl Fn(&CredentialId, &Tenant) -> bool) -> Result<Vec<CredentialId>, LedgerError> {
         let mut removed = Vec::new();
-        self.change(&mut |_| Ok(()), |document, _| {
-            match document {
+        self.0.change(|found| {
+            match &mut found.document {
                 Document::Hashed(credentials) => credentials.retain(|id, hashed| {
                     let stays = !goes(id, &hashed.tenant);
                     if !stays {
@@ -155,7 +151,7 @@ impl Ledger {
                     stays
                 }),
             }
-            Ok(())
+            Ok::<_, LedgerError>(())
         })?;
         Ok(removed)
     }
@@ -165,7 +161,7 @@ impl Ledger {
     /// # Errors
     /// When the store cannot be read. One that is not there is empty.
     pub fn list(&self) -> Result<Vec<Listed>, LedgerError> {
-        let mut listed: Vec<Listed> = match self.read(&self.path)?.document {
+        let mut listed: Vec<Listed> = match self.0.read()?.document {
             Document::Hashed(credentials) => credentials.into_iter().map(Listed::from).collect(),
             Document::Clear(tokens) => tokens.into_iter().map(Listed::from).collect(),
         };
@@ -178,8 +174,7 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::list`].
     pub fn warnings(&self) -> Result<Vec<Warning>, LedgerError> {
-        let found = self.read(&self.path)?;
-        Ok(warnings(&found.document, found.loose))
+        Ok(self.0.read()?.warnings())
     }
 
     /// The tokens of a tenant, where the store is the original's; ours cannot tell them again, hence none.
@@ -187,7 +182,7 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::list`].
     pub fn tokens_in_clear(&self, tenant: &Tenant) -> Result<Option<Vec<Secret>>, LedgerError> {
-        match self.read(&self.path)?.document {
+        match self.0.read()?.document {
             Document::Hashed(_) => Ok(None),
             Document::Clear(tokens) => {
                 let theirs = tokens.into_iter().filter(|(_, clear)| clear.tenant == *tenant);
@@ -203,8 +198,8 @@ impl Ledger {
     /// [`Ledger::mint`].
     pub fn upgrade(&self, backend: &str, catalogue: impl Fn(&Tenant) -> Catalogue) -> Result<Upgraded, LedgerError> {
         let created = kit::clock::since_epoch().as_secs();
-        self.change(&mut |_| Ok(()), |document, _| {
-            let Document::Clear(tokens) = document else { return Ok(Upgraded::Already) };
+        self.0.change(|found| {
+            let Document::Clear(tokens) = &found.document else { return Ok(Upgraded::Already) };
             if let Some(other) = tokens.values().find(|clear| clear.backend != backend) {
                 return Err(LedgerError::OtherBackend { tenant: other.tenant.clone(), backend: other.backend.clone() });
             }
@@ -223,40 +218,10 @@ impl Ledger {
                 })
                 .collect();
             let count = hashed.len();
-            *document = Document::Hashed(hashed);
+            found.document = Document::Hashed(hashed);
             Ok(Upgraded::Hashed(count))
         })
     }
-
-    fn change<T>(
-        &self,
-        before: &mut dyn FnMut(Step) -> io::Result<()>,
-        apply: impl FnOnce(&mut Document, Option<Warning>) -> Result<T, LedgerError>,
-    ) -> Result<T, LedgerError> {
-        let place = Place::lock(&self.path)?;
-        let Found { mut document, loose, owner } = self.read(place.path())?;
-        let done = apply(&mut document, loose)?;
-        let text = document.render().map_err(|source| LedgerError::Unwritable { path: self.path.clone(), source })?;
-        place.replace(&text, owner, before)?;
-        Ok(done)
-    }
-
-    fn read(&self, path: &Path) -> Result<Found, LedgerError> {
-        let fault = |source| LedgerError::Unreadable { path: self.path.clone(), source };
-        match reading::open(path).map_err(|source| fault(ReadError::Open(source)))? {
-            None => Ok(Found { document: Document::empty(), loose: None, owner: None }),
-            Some(file) => {
-                let Reading { document, loose, owner, .. } = reading::read(&file, self.loose).map_err(fault)?;
-                Ok(Found { document, loose, owner: Some(owner) })
-            }
-        }
-    }
-}
-
-struct Found {
-    document: Document,
-    loose: Option<Warning>,
-    owner: Option<Owner>,
 }
 
 impl From<(CredentialId, Hashed)> for Listed {
@@ -283,14 +248,6 @@ impl From<(String, Clear)> for Listed {
             name: None,
         }
     }
-}
-
-fn warnings(document: &Document, loose: Option<Warning>) -> Vec<Warning> {
-    let clear = match document {
-        Document::Hashed(_) => None,
-        Document::Clear(tokens) => Some(Warning::Clear(tokens.len())),
-    };
-    loose.into_iter().chain(clear).collect()
 }
 
 fn unused(document: &Document) -> Result<Fresh, LedgerError> {

@@ -7,13 +7,13 @@ use kit::Tenant;
 use crate::identity::{Catalogue, CredentialId};
 
 use super::format::Document;
-use super::token::{Digest, id_of_clear};
+use super::token::id_of_clear;
+use crate::store::{Digest, View};
 
 pub(super) struct Set {
     /// Found by half of the digest, compared by the whole of it.
     entries: HashMap<[u8; 16], Entry>,
     live: HashSet<(CredentialId, Tenant)>,
-    clear: usize,
 }
 
 #[derive(Clone)]
@@ -33,10 +33,6 @@ pub(super) enum Grant {
 }
 
 impl Set {
-    pub(super) fn empty() -> Self {
-        Self { entries: HashMap::new(), live: HashSet::new(), clear: 0 }
-    }
-
     pub(super) fn find(&self, token: &str) -> Option<&Entry> {
         let presented = Digest::of(token);
         let found = self.entries.get(&presented.half());
@@ -49,20 +45,19 @@ impl Set {
     pub(super) fn has(&self, id: &CredentialId, tenant: &Tenant) -> bool {
         self.live.contains(&(id.clone(), tenant.clone()))
     }
+}
 
-    pub(super) fn count(&self) -> usize {
+impl View for Set {
+    type Document = Document;
+
+    fn count(&self) -> usize {
         self.entries.len()
-    }
-
-    /// How many of them the file holds in clear.
-    pub(super) fn clear(&self) -> usize {
-        self.clear
     }
 }
 
 impl From<Document> for Set {
     fn from(document: Document) -> Self {
-        let (entries, clear): (Vec<Entry>, bool) = match document {
+        let entries: Vec<Entry> = match document {
             Document::Hashed(credentials) => {
                 let entry = |(id, hashed): (CredentialId, super::format::Hashed)| Entry {
                     digest: hashed.hash,
@@ -70,7 +65,7 @@ impl From<Document> for Set {
                     tenant: hashed.tenant,
                     grant: Grant::Catalogue(hashed.catalogue),
                 };
-                (credentials.into_iter().map(entry).collect(), false)
+                credentials.into_iter().map(entry).collect()
             }
             Document::Clear(tokens) => {
                 let entry = |(token, clear): (String, super::format::Clear)| Entry {
@@ -79,12 +74,11 @@ impl From<Document> for Set {
                     tenant: clear.tenant,
                     grant: Grant::Backend(clear.backend),
                 };
-                (tokens.into_iter().map(entry).collect(), true)
+                tokens.into_iter().map(entry).collect()
             }
         };
         let live = entries.iter().map(|entry| (entry.id.clone(), entry.tenant.clone())).collect();
         let entries: HashMap<_, _> = entries.into_iter().map(|entry| (entry.digest.half(), entry)).collect();
-        let clear = if clear { entries.len() } else { 0 };
-        Self { entries, live, clear }
+        Self { entries, live }
     }
 }

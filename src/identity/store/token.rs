@@ -1,13 +1,12 @@
-//! The text of a token, its fingerprint and how two of them are compared.
+//! The text of a token, and the id by which it is spoken of.
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::{digest, rand};
+use aws_lc_rs::digest;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::Secret;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::identity::CredentialId;
+use crate::store::{NoRandomness, hex, random};
 
 /// A freshly made token, `pgt_<public id>_<256-bit secret>`.
 pub(super) struct Fresh {
@@ -15,63 +14,12 @@ pub(super) struct Fresh {
     pub(super) token: Secret,
 }
 
-/// The SHA-256 of a token: what a store holds in its place.
-#[derive(Clone, Copy)]
-pub(super) struct Digest([u8; DIGEST_BYTES]);
-
-#[derive(Debug, thiserror::Error)]
-#[error("the system gave no random bytes")]
-pub struct NoRandomness;
-
 impl Fresh {
     pub(super) fn make() -> Result<Self, NoRandomness> {
-        let mut id = [0; ID_BYTES];
-        let mut secret = [0; SECRET_BYTES];
-        fill(&mut id)?;
-        fill(&mut secret)?;
-        let id = hex(&id);
+        let id = hex(&random::<ID_BYTES>()?);
+        let secret = random::<SECRET_BYTES>()?;
         let token = format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret));
         Ok(Self { id: CredentialId::new(id), token: Secret::new(token) })
-    }
-}
-
-impl Digest {
-    pub(super) fn of(token: &str) -> Self {
-        let mut bytes = [0; DIGEST_BYTES];
-        bytes.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
-        Self(bytes)
-    }
-
-    /// A digest that no known text has.
-    pub(super) const fn of_nothing() -> Self {
-        Self([0; DIGEST_BYTES])
-    }
-
-    /// Half of the digest, by which a table finds it; the other half is only ever compared in constant time.
-    pub(super) fn half(&self) -> [u8; DIGEST_BYTES / 2] {
-        let mut half = [0; DIGEST_BYTES / 2];
-        for (to, from) in half.iter_mut().zip(self.0) {
-            *to = from;
-        }
-        half
-    }
-
-    /// Whether both are the same, in a time that does not depend on where they differ.
-    pub(super) fn matches(&self, other: &Self) -> bool {
-        verify_slices_are_equal(&self.0, &other.0).is_ok()
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&hex(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        unhex(&text).map(Self).ok_or_else(|| serde::de::Error::custom("not a SHA-256 in hexadecimal"))
     }
 }
 
@@ -108,36 +56,7 @@ fn carried_id(token: &str) -> Option<CredentialId> {
     if made_by_us { CredentialId::parse(id).ok() } else { None }
 }
 
-/// Random text for a file name that nobody can foresee.
-pub(super) fn unforeseen() -> Result<String, NoRandomness> {
-    let mut bytes = [0; ID_BYTES];
-    fill(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
-fn fill(bytes: &mut [u8]) -> Result<(), NoRandomness> {
-    rand::fill(bytes).map_err(|aws_lc_rs::error::Unspecified| NoRandomness)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; DIGEST_BYTES]> {
-    if text.len() != 2 * DIGEST_BYTES {
-        return None;
-    }
-    let mut digits = text.bytes().map(|byte| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()));
-    let mut bytes = [0; DIGEST_BYTES];
-    for byte in &mut bytes {
-        *byte = digits.next()?? << 4 | digits.next()??;
-    }
-    Some(bytes)
-}
-
 const PREFIX: &str = "pgt_";
-const DIGEST_BYTES: usize = 32;
 const SECRET_BYTES: usize = 32;
 const FINGERPRINT_BYTES: usize = 8;
 
@@ -148,7 +67,8 @@ const ID_BYTES: usize = 6;
 mod tests {
     use kit::Secret;
 
-    use super::{Digest, Fresh, id_of_clear, ids_meant, unhex};
+    use super::{Fresh, id_of_clear, ids_meant};
+    use crate::store::Digest;
 
     #[test]
     fn a_token_shows_its_public_id_and_256_bits() {
@@ -178,18 +98,7 @@ mod tests {
             let id = id_of_clear(token);
             assert!(id.as_str().starts_with("clear-"), "{id}");
             assert_eq!(id.as_str().len(), 6 + 16);
-            assert!(unhex(&serde_json::to_string(&Digest::of(token)).unwrap().replace('"', "")).is_some());
             assert!(!serde_json::to_string(&Digest::of(token)).unwrap().contains(&id.as_str()[6..]));
         }
-    }
-
-    #[test]
-    fn a_digest_survives_its_text() {
-        let digest = Digest::of("abc");
-        let text = serde_json::to_string(&digest).unwrap();
-        assert_eq!(text, "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"");
-        assert!(serde_json::from_str::<Digest>(&text).unwrap().matches(&digest));
-        assert!(!digest.matches(&Digest::of("abd")));
-        assert!(serde_json::from_str::<Digest>(&text[..65]).is_err());
     }
 }

@@ -7,9 +7,9 @@ use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 
 use super::super::ledger::{Ledger, NewCredential};
-use super::super::reading::{Loose, Warning};
 use super::{ClearRule, Credentials, Opener, Verdict};
 use crate::identity::{Catalogue, Principal};
+use crate::store::{Loose, Opening, Warning};
 
 #[tokio::test]
 async fn a_token_is_its_tenants_until_it_is_revoked() {
@@ -90,7 +90,7 @@ async fn a_broken_store_leaves_the_last_good_one_and_stops_a_start() {
         store.put(broken);
         assert!(matches!(credentials.authenticate(&minted.token).await, Verdict::Known(_)), "{broken}");
         let fault = Credentials::load(store.opener(), rule(), Loose::Refuse, Tasks::new()).await.err().unwrap();
-        assert!(super::chain(&fault).contains("tokens.json"), "{fault}");
+        assert!(fault.to_string().contains("tokens.json"), "{fault}");
     }
     store.put(r#"{"version":1,"credentials":{}}"#);
     assert_eq!(credentials.authenticate(&minted.token).await, Verdict::Unknown);
@@ -107,12 +107,11 @@ async fn a_broken_store_is_told_of_once_for_each_change_and_without_its_text() {
         for _ in 0..5 {
             credentials.authenticate(&minted.token).await;
         }
-        let mut state = credentials.0.state();
-        let (fault, stamp) = state.logged.clone().unwrap();
+        let (fault, stamp) = credentials.store.last_fault().unwrap();
         assert!(fault.contains("tokens.json") && fault.contains("at byte"), "{fault}");
         assert!(!fault.contains("hunter2"), "{fault}");
-        assert!(!state.is_news(&fault));
-        assert!(!told.contains(&(fault.clone(), stamp)));
+        assert!(!credentials.store.would_tell(&fault));
+        assert!(!told.contains(&(fault.clone(), stamp.clone())));
         told.push((fault, stamp));
     }
 }
@@ -226,9 +225,9 @@ async fn an_opener_that_fails_leaves_the_last_good_store() {
     let minted = store.ledger().mint(&wanted("me", Catalogue::Sandbox)).unwrap();
     let path = store.path.clone();
     let calls = AtomicUsize::new(0);
-    let ask = move || -> super::Opening {
+    let ask = move || -> Opening {
         let first = calls.fetch_add(1, Ordering::SeqCst) == 0;
-        let opened = if first { super::reading::open(&path) } else { Err(std::io::ErrorKind::PermissionDenied.into()) };
+        let opened = if first { crate::store::open(&path) } else { Err(std::io::ErrorKind::PermissionDenied.into()) };
         Box::pin(async move { opened })
     };
     let opener = Opener::Asked { name: store.path.clone(), ask: Box::new(ask) };
@@ -240,8 +239,8 @@ async fn an_opener_that_fails_leaves_the_last_good_store() {
 /// Waits until the file is older than the clock's tick, from when on it is believed without being read again.
 async fn settle(credentials: &Credentials) {
     let settled = async {
-        while credentials.reading_if_stale().is_some() {
-            credentials.refresh().await;
+        while !credentials.store.is_fresh() {
+            credentials.store.refresh().await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(10), settled).await.unwrap();
@@ -269,9 +268,9 @@ impl Store {
 
     fn asked(&self, asked: &Arc<AtomicUsize>) -> Opener {
         let (path, asked) = (self.path.clone(), Arc::clone(asked));
-        let ask = move || -> super::Opening {
+        let ask = move || -> Opening {
             asked.fetch_add(1, Ordering::SeqCst);
-            let opened = super::reading::open(&path);
+            let opened = crate::store::open(&path);
             Box::pin(async move { opened })
         };
         Opener::Asked { name: self.path.clone(), ask: Box::new(ask) }

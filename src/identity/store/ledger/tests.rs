@@ -3,12 +3,10 @@ use std::path::Path;
 
 use kit::Tenant;
 
-use super::super::format::{Document, FormatError};
-use super::super::place::Step;
-use super::super::reading::{Loose, ReadError, Warning};
-use super::super::token::Digest;
+use super::super::format::Document;
 use super::{Ledger, LedgerError, NewCredential, Upgraded};
 use crate::identity::{Catalogue, CredentialId};
+use crate::store::{ChangeError, Digest, Document as _, FormatError, Loose, ReadError, Step, Warning};
 
 #[test]
 fn a_minted_token_is_stored_as_its_hash_alone() {
@@ -97,7 +95,10 @@ fn a_loose_mode_is_refused_or_told_and_tightened_by_the_next_write() {
     let path = home.path().join("tokens.json");
     write(&path, r#"{"version":1,"credentials":{}}"#, 0o640);
     let refused = Ledger::at(&path, Loose::Refuse).list();
-    assert!(matches!(refused, Err(LedgerError::Unreadable { source: ReadError::Loose(0o640), .. })));
+    assert!(matches!(
+        refused,
+        Err(LedgerError::Store(ChangeError::Unreadable { source: ReadError::Loose(0o640), .. }))
+    ));
     let ledger = Ledger::at(&path, Loose::Warn);
     assert_eq!(ledger.warnings().unwrap(), [Warning::Loose(0o640)]);
     assert_eq!(ledger.mint(&wanted("a", None)).unwrap().warnings, [Warning::Loose(0o640)]);
@@ -131,7 +132,7 @@ fn a_step_that_fails_leaves_the_old_store_and_nothing_else() {
         ledger.mint(&wanted("a", None)).unwrap();
         let old = std::fs::read(ledger.path()).unwrap();
         let failed = ledger.mint_watched(&wanted("b", None), &mut |step| fail_at(step, failing));
-        assert!(matches!(failed, Err(LedgerError::Io { .. })), "{failing:?}");
+        assert!(matches!(failed, Err(LedgerError::Store(ChangeError::Io { .. }))), "{failing:?}");
         assert_eq!(std::fs::read(ledger.path()).unwrap(), old, "{failing:?}");
         assert_eq!(files(home.path()), ["tokens.json", "tokens.json.lock"], "{failing:?}");
     }
@@ -142,7 +143,7 @@ fn a_directory_that_cannot_be_synced_says_that_the_new_store_is_in_place() {
     let home = tempfile::tempdir().unwrap();
     let ledger = Ledger::at(home.path().join("tokens.json"), Loose::Refuse);
     let unsure = ledger.mint_watched(&wanted("a", None), &mut |step| fail_at(step, Step::SyncDirectory));
-    assert!(matches!(unsure, Err(LedgerError::Unsure { .. })));
+    assert!(matches!(unsure, Err(LedgerError::Store(ChangeError::Unsure { .. }))));
     assert_eq!(ledger.list().unwrap().len(), 1);
 }
 
@@ -158,14 +159,17 @@ fn what_a_killed_writer_left_is_swept_by_the_next() {
 
 #[test]
 fn a_broken_or_newer_store_is_never_written_over() {
-    for (text, fault) in
-        [(r#"{"tok"#, FormatError::Torn(5)), (r#"{"version":7,"credentials":{}}"#, FormatError::Newer(7))]
-    {
+    for (text, fault) in [
+        (r#"{"tok"#, FormatError::Torn(5)),
+        (r#"{"version":7,"credentials":{}}"#, FormatError::Newer { found: 7, known: 1 }),
+    ] {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokens.json");
         write(&path, text, 0o600);
         let refused = Ledger::at(&path, Loose::Refuse).mint(&wanted("a", None));
-        let Err(LedgerError::Unreadable { path: named, source: ReadError::Format(found) }) = refused else {
+        let Err(LedgerError::Store(ChangeError::Unreadable { path: named, source: ReadError::Format(found), .. })) =
+            refused
+        else {
             panic!("{refused:?}")
         };
         assert_eq!((named.as_path(), found), (path.as_path(), fault));

@@ -19,9 +19,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::fault::LedgerError;
-use super::reading::Owner;
-use super::token::unforeseen;
+use super::digest::{hex, random};
+use super::fault::ChangeError;
 
 /// A store's directory and name, with its lock held until this is dropped.
 pub(super) struct Place {
@@ -33,9 +32,15 @@ pub(super) struct Place {
     _lock: OwnedFd,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
 /// The steps of a replacement, each announced before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Create,
     Write,
     Sync,
@@ -44,8 +49,8 @@ pub(super) enum Step {
 }
 
 /// The file that a path leads to: a link in the last place is followed, or replacing it would cut it.
-pub(super) fn resolve(path: &Path) -> Result<(PathBuf, OsString), LedgerError> {
-    let fault = |source| LedgerError::Io { what: "find the directory of", path: path.to_owned(), source };
+pub(super) fn resolve(path: &Path) -> Result<(PathBuf, OsString), ChangeError> {
+    let fault = |source| ChangeError::Io { what: "find the directory of", path: path.to_owned(), source };
     let followed = match std::fs::canonicalize(path) {
         Ok(followed) => followed,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -61,11 +66,11 @@ pub(super) fn resolve(path: &Path) -> Result<(PathBuf, OsString), LedgerError> {
 
 impl Place {
     /// Waits for the lock, and sweeps what a killed writer left.
-    pub(super) fn lock(path: &Path) -> Result<Self, LedgerError> {
+    pub(super) fn lock(path: &Path) -> Result<Self, ChangeError> {
         let (parent, name) = resolve(path)?;
         let io = |what, at: &Path| {
             let at = at.to_owned();
-            move |fault: Errno| LedgerError::Io { what, path: at, source: fault.into() }
+            move |fault: Errno| ChangeError::Io { what, path: at, source: fault.into() }
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&parent, flags, Mode::empty()).map_err(io("open the directory", &parent))?;
@@ -87,8 +92,8 @@ impl Place {
         text: &[u8],
         owner: Option<Owner>,
         before: &mut dyn FnMut(Step) -> io::Result<()>,
-    ) -> Result<(), LedgerError> {
-        let io = |what| move |source| LedgerError::Io { what, path: self.path.clone(), source };
+    ) -> Result<(), ChangeError> {
+        let io = |what| move |source| ChangeError::Io { what, path: self.path.clone(), source };
         before(Step::Create).map_err(io("make a file beside"))?;
         let temporary = self.temporary()?;
         let written = self.fill(&temporary, text, owner, before).and_then(|()| {
@@ -103,12 +108,12 @@ impl Place {
         }
         before(Step::SyncDirectory)
             .and_then(|()| Ok(rustix::fs::fsync(&self.directory)?))
-            .map_err(|source| LedgerError::Unsure { path: self.path.clone(), source })
+            .map_err(|source| ChangeError::Unsure { path: self.path.clone(), source })
     }
 
-    fn temporary(&self) -> Result<OsString, LedgerError> {
+    fn temporary(&self) -> Result<OsString, ChangeError> {
         let mut name = prefix(&self.name);
-        name.push(unforeseen()?);
+        name.push(hex(&random::<UNFORESEEN_BYTES>()?));
         Ok(name)
     }
 
@@ -118,8 +123,8 @@ impl Place {
         text: &[u8],
         owner: Option<Owner>,
         before: &mut dyn FnMut(Step) -> io::Result<()>,
-    ) -> Result<(), LedgerError> {
-        let io = |what| move |source| LedgerError::Io { what, path: self.path.clone(), source };
+    ) -> Result<(), ChangeError> {
+        let io = |what| move |source| ChangeError::Io { what, path: self.path.clone(), source };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, temporary, flags, PRIVATE)
             .map_err(|fault| io("make a file beside")(fault.into()))?;
@@ -132,7 +137,7 @@ impl Place {
     /// Keeps the owner: a service that may no longer open its store after a command of root's is a service down.
     ///
     /// A new store belongs to whom its directory belongs to, who could replace it anyway.
-    fn give(&self, file: &OwnedFd, owner: Option<Owner>) -> Result<(), LedgerError> {
+    fn give(&self, file: &OwnedFd, owner: Option<Owner>) -> Result<(), ChangeError> {
         let is_new = owner.is_none();
         let Some(owner) = owner.or(self.home) else { return Ok(()) };
         let user = rustix::process::geteuid();
@@ -144,7 +149,7 @@ impl Place {
             // A new one can be ours, and the group opens nothing at mode 0600, so another group is no loss.
             Err(_) if is_new || user.as_raw() == owner.user => Ok(()),
             Err(fault) => {
-                Err(LedgerError::NotOwner { path: self.path.clone(), owner: owner.user, source: fault.into() })
+                Err(ChangeError::NotOwner { path: self.path.clone(), owner: owner.user, source: fault.into() })
             }
             Ok(()) => Ok(()),
         }
@@ -200,18 +205,18 @@ fn home(directory: &OwnedFd) -> Result<Option<Owner>, Errno> {
     Ok(Some(Owner { user: stat.st_uid, group: stat.st_gid }))
 }
 
-fn wait_for(lock: &OwnedFd, path: &Path) -> Result<(), LedgerError> {
+fn wait_for(lock: &OwnedFd, path: &Path) -> Result<(), ChangeError> {
     let began = kit::clock::now();
     loop {
         match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(fault) => {
-                return Err(LedgerError::Io { what: "lock", path: path.to_owned(), source: fault.into() });
+                return Err(ChangeError::Io { what: "lock", path: path.to_owned(), source: fault.into() });
             }
         }
         if kit::clock::now().duration_since(began) > LOCK_WAIT {
-            return Err(LedgerError::Busy { path: path.to_owned(), waited: LOCK_WAIT });
+            return Err(ChangeError::Busy { path: path.to_owned(), waited: LOCK_WAIT });
         }
         std::thread::sleep(LOCK_POLL);
     }
@@ -223,6 +228,9 @@ fn prefix(name: &OsStr) -> OsString {
     prefix.push(".new-");
     prefix
 }
+
+/// Of a temporary's name.
+const UNFORESEEN_BYTES: usize = 6;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 

@@ -1,4 +1,4 @@
-//! One reading of a store's file through an open descriptor.
+//! One reading of a file through an open descriptor.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,9 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, Stat};
 use serde::{Deserialize, Serialize};
 
-use super::format::{Document, FormatError, MOST_BYTES};
+use super::Document;
+use super::fault::FormatError;
+use super::place::Owner;
 
 /// What to make of a store that others than its owner may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,17 +59,11 @@ pub(super) struct Stamp {
     linked: bool,
 }
 
-pub(super) struct Reading {
-    pub(super) document: Document,
+pub(super) struct Reading<D> {
+    pub(super) document: D,
     pub(super) stamp: Stamp,
     pub(super) loose: Option<Warning>,
     pub(super) owner: Owner,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) user: u32,
-    pub(super) group: u32,
 }
 
 impl Stamp {
@@ -99,7 +95,7 @@ impl Stamp {
 /// Opens a store's file, if there is one.
 ///
 /// A fifo in its place must not hold us up, hence non-blocking; [`read`] refuses it then.
-pub(super) fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
         Ok(file) => Ok(Some(file)),
         Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -108,7 +104,7 @@ pub(super) fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Reads the whole file by position: a descriptor that was handed over shares its offset with its sender.
-pub(super) fn read(file: &OwnedFd, loose: Loose) -> Result<Reading, ReadError> {
+pub(super) fn read<D: Document>(file: &OwnedFd, loose: Loose) -> Result<Reading<D>, ReadError> {
     let file = File::from(file.try_clone().map_err(ReadError::Read)?);
     for _ in 0..MOST_READINGS {
         let before = stat(&file)?;
@@ -130,7 +126,7 @@ pub(super) fn read(file: &OwnedFd, loose: Loose) -> Result<Reading, ReadError> {
         if (after.size, after.modified) != (stamp.size, stamp.modified) {
             continue;
         }
-        let document = Document::parse(&text)?;
+        let document = D::parse(&text)?;
         let owner = Owner { user: before.st_uid, group: before.st_gid };
         return Ok(Reading { document, stamp, loose: is_loose.then_some(Warning::Loose(mode)), owner });
     }
@@ -158,6 +154,9 @@ fn bytes(file: &File) -> io::Result<Vec<u8>> {
         }
     }
 }
+
+/// The size of some eighty thousand credentials: a bound on what one reload may cost.
+pub const MOST_BYTES: u64 = 16 << 20;
 
 /// How often a file that changes under the reader is read again.
 const MOST_READINGS: usize = 3;
