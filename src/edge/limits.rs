@@ -56,7 +56,8 @@ impl Limits {
     }
 
     fn asks(&self, head: &Head) -> Result<Verb, Cause> {
-        if !matches!(head.uri.path(), "/" | "/mcp") {
+        // Both spellings, since a redirect from one to the other costs clients their token or their body.
+        if !matches!(head.uri.path(), "/" | "/mcp" | "/mcp/") {
             return Err(Cause::NoSuchPath);
         }
         let verb = match head.method {

@@ -1,5 +1,13 @@
 //! Cases that need a client, or a crowd, of their own.
 
+mod asked;
+mod carried;
+mod ended;
+mod names;
+mod pairs;
+mod replayed;
+mod streamed;
+
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;

@@ -35,44 +35,49 @@ async fn a_page_elsewhere_cannot_call() {
     }
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ABSENT] {
         assert_eq!(edge.ask(&[("Content-Type", kind)], INIT).await.status, 415, "{kind}");
+        let page = edge.ask(&[("Content-Type", kind), ("Origin", "https://evil.example")], INIT).await;
+        assert_eq!(page.status, 403, "{kind}");
     }
     assert_eq!(worker.count(), 0);
+    assert_eq!(edge.ask(&[], INIT).await.status, 200, "what no page can send without asking first is served");
 }
+
+/// Whatever the edge serves, or another server would.
+pub(super) const PATHS: [&str; 26] = [
+    "/mcp",
+    "/mcp/",
+    "//mcp",
+    "/MCP",
+    "/mcp%2f",
+    "/%6dcp",
+    "/./mcp",
+    "/x/../mcp",
+    "/mcp;a",
+    "/mcp?x",
+    "/mcp_message",
+    "/sse",
+    "/messages",
+    "/metrics",
+    "/admin",
+    "/status",
+    "/debug",
+    "/healthz",
+    "/register",
+    "/token",
+    "/authorize",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/mcp",
+    "/.well-known/oauth-authorization-server",
+    "/",
+    "/favicon.ico",
+];
 
 #[tokio::test]
 async fn every_door_has_the_lock() {
     let worker = Worker::plain().await;
     let edge = Setting::sandbox(&worker).start().await;
-    let paths = [
-        "/mcp",
-        "/mcp/",
-        "//mcp",
-        "/MCP",
-        "/mcp%2f",
-        "/%6dcp",
-        "/./mcp",
-        "/x/../mcp",
-        "/mcp;a",
-        "/mcp?x",
-        "/mcp_message",
-        "/sse",
-        "/messages",
-        "/metrics",
-        "/admin",
-        "/status",
-        "/debug",
-        "/healthz",
-        "/register",
-        "/token",
-        "/authorize",
-        "/.well-known/oauth-protected-resource",
-        "/.well-known/oauth-protected-resource/mcp",
-        "/.well-known/oauth-authorization-server",
-        "/",
-        "/favicon.ico",
-    ];
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "FOO"] {
-        for path in paths {
+        for path in PATHS {
             let mut client = edge.client().await;
             let body = (method == "POST").then_some(INIT);
             client.request(method, path, &[("Authorization", ABSENT)], body).await;

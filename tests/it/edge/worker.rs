@@ -119,6 +119,11 @@ impl Talk {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
+    /// Where the edge found the worker.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.stream.local_addr().unwrap()
+    }
+
     pub(crate) async fn json(&mut self, headers: &str, body: &str) {
         let length = body.len();
         self.send(format!(
