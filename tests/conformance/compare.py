@@ -40,7 +40,7 @@ def plain(text):
 
 
 def explained(path):
-    table = open(path, encoding="utf-8").read().partition("## Differences")[2]
+    table = open(path, encoding="utf-8").read().partition("## Differences")[2].partition("\n## ")[0]
     rows = re.findall(r"^\|([^|]*`[^|]*)\|", table, re.M)
     return {label for row in rows for label in re.findall(r"`([^`]+)`", row)}
 
