@@ -17,6 +17,7 @@ mod multiplexed;
 mod refusals;
 mod reload;
 mod revisions;
+mod rows;
 mod sessions;
 mod setting;
 mod stop;

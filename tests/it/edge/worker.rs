@@ -154,7 +154,8 @@ impl Talk {
 
     /// What a well-behaved worker without sessions says.
     pub(crate) async fn reply(&mut self, arrival: &Arrival) {
-        if arrival.method == "DELETE" || arrival.json().get("id").is_none() {
+        let asks = arrival.json().get("id").is_some() && arrival.json().get("method").is_some();
+        if !asks {
             self.send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
         } else {
             self.json("", &arrival.result()).await;
