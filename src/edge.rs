@@ -54,7 +54,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tower::ServiceBuilder;
 use tower::util::BoxCloneSyncService;
 
-use crate::worker::{Routes, Upstream};
+use crate::worker::Routes;
 
 pub use authenticate::Authority;
 pub use config::Config;
@@ -200,7 +200,7 @@ struct Lasting {
     pools: forward::Pools,
     departures: forward::Departures,
     /// What was last taken up.
-    native: Vec<Arc<Upstream>>,
+    routes: Arc<Routes>,
     answers: config::Answers,
     drivers: Tasks,
     leaves: Tasks,
@@ -230,7 +230,7 @@ impl Lasting {
             admit: admit::Admit::new(config),
             sessions,
             departures: forward::Departures::new(owned.drivers.clone(), pools.clone()),
-            native: Vec::new(),
+            routes: Arc::default(),
             answers: config.answers.clone(),
             pools,
             drivers: owned.drivers.clone(),
@@ -241,14 +241,17 @@ impl Lasting {
         })
     }
 
-    /// Ends native workers' sessions whose time is over, and has their workers told.
+    /// Ends native workers' sessions whose time or worker is gone, and has their workers told.
     fn sweep(&self) {
         self.sessions.sweep();
+        // An exchange of before a reload may have opened something since.
+        self.pools.keep(&self.routes);
         while let Some(place) = self.departures.place()
             && let Some(Departed { worker, session, version }) = self.sessions.departed()
         {
             // A worker that is no longer listed is not spoken to.
-            if let Some(upstream) = self.native.iter().find(|upstream| upstream.name == worker) {
+            let mut native = self.routes.workers().filter(|upstream| !upstream.sends_tenant);
+            if let Some(upstream) = native.find(|upstream| upstream.name == worker) {
                 let session = Session { version, upstream: Some(session) };
                 self.departures.tell(Arc::clone(upstream), session, &self.answers, place);
             }
@@ -257,12 +260,11 @@ impl Lasting {
 
     /// The stages under a configuration. Nothing has changed when it cannot be.
     fn path(&mut self, config: &Config, routes: Routes, key: &SessionKey) -> Result<Path, ServeError> {
-        let is_routed: std::collections::HashSet<_> = routes.workers().map(|worker| worker.address).collect();
-        let native = routes.workers().filter(|worker| !worker.sends_tenant).cloned().collect();
-        let sessions = session::Sessions::new(routes, key, self.sessions.clone())
+        let routes = Arc::new(routes);
+        let sessions = session::Sessions::new(Arc::clone(&routes), key, self.sessions.clone())
             .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
-        (self.native, self.answers) = (native, config.answers.clone());
-        self.pools.keep(|address| is_routed.contains(&address));
+        (self.routes, self.answers) = (routes, config.answers.clone());
+        self.pools.keep(&self.routes);
         self.admit.adopt(config);
         self.sessions.adopt(config.sessions.clone());
         if self.paced.0 != config.rates {

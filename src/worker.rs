@@ -93,6 +93,11 @@ impl Routes {
         self.sandbox.iter().chain(self.native.values())
     }
 
+    /// The workers that a credential of the tenant's may lead to.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> impl Iterator<Item = &Upstream> {
+        self.sandbox.iter().chain(self.native.get(tenant)).map(|worker| &**worker)
+    }
+
     /// The one worker that `principal` reaches.
     ///
     /// # Errors

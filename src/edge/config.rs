@@ -127,6 +127,8 @@ pub struct Bridges {
     pub most: usize,
     /// Without a request, after which the worker is told that the session is over.
     pub idle: Duration,
+    /// Before a worker's stream that has ended is asked for again; doubled each time that nothing comes of it.
+    pub again: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,7 +258,7 @@ impl Default for Answers {
 
 impl Default for Bridges {
     fn default() -> Self {
-        Self { most: 1024, idle: Duration::from_secs(30 * 60) }
+        Self { most: 1024, idle: Duration::from_secs(30 * 60), again: Duration::from_millis(250) }
     }
 }
 

@@ -21,7 +21,7 @@ mod pool;
 mod relay;
 mod sse;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,8 @@ use tower::Service;
 
 use crate::edge::config::{Answers, Bridges};
 use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
-use crate::worker::{Loopback, Upstream};
+use crate::worker::terms::Bridge;
+use crate::worker::{Loopback, Routes, Upstream};
 
 pub(crate) use depart::Departures;
 
@@ -88,10 +89,15 @@ pub(crate) struct Background {
 }
 
 impl Pools {
-    /// Forgets the connections to workers that are no longer there.
-    pub(crate) fn keep(&self, is_routed: impl Fn(Loopback) -> bool) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed(*address));
-        self.1.keep(is_routed);
+    /// Forgets what belongs to workers that are no longer there: connections, and the bridge's sessions.
+    pub(crate) fn keep(&self, routes: &Routes) {
+        let is_routed: HashSet<_> = routes.workers().map(|worker| worker.address).collect();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed.contains(address));
+        self.1.keep(|tenant, address, path| {
+            routes.of_tenant(tenant).any(|Upstream { address: known, terms, .. }| {
+                *known == address && terms.path == *path && terms.bridge == Bridge::Modern
+            })
+        });
     }
 
     fn of(&self, upstream: &Upstream, limits: &Answers, drivers: &Tasks) -> Arc<Pool> {

@@ -64,6 +64,7 @@ pub(crate) enum Cause {
     HeaderMismatch { header: &'static str, problem: &'static str },
     UnsupportedVersion { requested: String },
     MissingMeta(&'static str),
+    BadParams(&'static str),
     MethodRemoved { method: &'static str },
     BadLegacyVersion,
     RetiredVersion { requested: &'static str },
@@ -165,6 +166,7 @@ impl Cause {
             | Self::HeaderMismatch { .. }
             | Self::UnsupportedVersion { .. }
             | Self::MissingMeta(_)
+            | Self::BadParams(_)
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }
             | Self::SessionsOnly
@@ -212,7 +214,7 @@ impl Cause {
             | Self::NoSession
             | Self::ForeignSession => -32600,
             // What the sessionful revisions show for an `initialize` with a version that is not served.
-            Self::MissingMeta(_) | Self::RetiredVersion { .. } => -32602,
+            Self::MissingMeta(_) | Self::BadParams(_) | Self::RetiredVersion { .. } => -32602,
             Self::MethodRemoved { .. } | Self::NotBridged => -32601,
             // Clients know this one as "open a new session".
             Self::UnknownSession => -32001,
@@ -297,6 +299,7 @@ impl Cause {
             | Self::HeaderMismatch { .. }
             | Self::UnsupportedVersion { .. }
             | Self::MissingMeta(_)
+            | Self::BadParams(_)
             | Self::MethodRemoved { .. }
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }

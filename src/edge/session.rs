@@ -39,7 +39,7 @@ use table::{Full, Reservation, Table};
 pub(crate) struct Sessions(Arc<Shared>);
 
 struct Shared {
-    routes: Routes,
+    routes: Arc<Routes>,
     sealer: Sealer,
     table: Arc<Table>,
     flights: Arc<Flights>,
@@ -90,7 +90,7 @@ pub(crate) struct Sessioned<S> {
 }
 
 impl Sessions {
-    pub(crate) fn new(routes: Routes, key: &SessionKey, lasting: Lasting) -> Result<Self, seal::BadKey> {
+    pub(crate) fn new(routes: Arc<Routes>, key: &SessionKey, lasting: Lasting) -> Result<Self, seal::BadKey> {
         let Lasting { table, flights } = lasting;
         Ok(Self(Arc::new(Shared { routes, sealer: Sealer::new(key)?, table, flights })))
     }

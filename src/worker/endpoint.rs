@@ -5,7 +5,7 @@ use http::uri::PathAndQuery;
 use serde::{Deserialize, Serialize};
 
 /// A path such as `/mcp`, which is where most servers that others wrote are; `/` is where the original asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Endpoint(PathAndQuery);
 

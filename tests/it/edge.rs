@@ -13,6 +13,7 @@ mod exchange;
 mod faults;
 mod frames;
 mod half_sent;
+mod listen;
 mod multiplexed;
 mod refusals;
 mod reload;

@@ -13,18 +13,30 @@
 //! messages  what comes back, message by message
 //! told      a message as the client is to see it
 //! exchange  one request from its ask to its answer
+//! listen    one subscription from its ask to its end
+//! wishes    what a subscription is to tell of
+//! feed      who listens in a session
+//! source    the stream on which the worker tells of changes, one for all who listen
+//! watchlist which resources the worker is to watch
+//! errand    what the edge asks the worker on its own account
 //! stream    the answer on its way to the client
 //! ```
 
 mod ask;
+mod errand;
 mod exchange;
+mod feed;
 mod kept;
 mod line;
+mod listen;
 mod messages;
 mod patch;
 mod session;
+mod source;
 mod stream;
 mod told;
+mod watchlist;
+mod wishes;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
@@ -37,10 +49,11 @@ use super::Shared;
 
 pub(crate) use kept::Kept;
 
-use ask::Ask;
+use ask::{Ask, Wants};
 use exchange::{Exchange, Piece};
 use kept::Keeping;
 use line::Line;
+use listen::Listening;
 use stream::Told;
 
 impl Shared {
@@ -67,12 +80,23 @@ impl Shared {
             leaves: self.leaves.clone(),
             stopping: self.stopping.clone(),
         };
-        let exchange = Exchange::new(line, keeping, ask, tell, self.limits.comment);
-        // It outlives the client by as much as it takes to tell the worker so.
-        self.leaves.start(async move {
-            exchange.run().await;
-            drop(permit);
-        });
+        if ask.wants == Wants::Changes {
+            permit.becomes_stream()?;
+            let ends = self.ends(&line.principal);
+            let (id, wishes, comment) = (ask.id.clone(), ask.wishes()?, self.limits.comment);
+            let listening = Listening { line, keeping, id, wishes, tell, comment, ends };
+            self.leaves.start(async move {
+                listening.run().await;
+                drop(permit);
+            });
+        } else {
+            let exchange = Exchange::new(line, keeping, ask, tell, self.limits.comment);
+            // It outlives the client by as much as it takes to tell the worker so.
+            self.leaves.start(async move {
+                exchange.run().await;
+                drop(permit);
+            });
+        }
         let answer = match told.recv().await {
             Some(Piece::Whole(status, text)) => {
                 reply(status, Some("application/json"), Full::new(text).map_err(|never| match never {}).boxed_unsync())

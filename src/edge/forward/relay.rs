@@ -256,7 +256,8 @@ impl Drop for Relay {
     }
 }
 
-fn completed(id: &RequestId) -> Bytes {
+/// The end of a subscription.
+pub(super) fn completed(id: &RequestId) -> Bytes {
     let id = id.raw();
     event(
         format!(

@@ -94,6 +94,11 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::MissingMeta(member) => {
             format!("The request's _meta has no usable {member}. Nothing was done. Next: send it with each request.")
         }
+        Cause::BadParams(member) => {
+            format!(
+                "The request's params have no usable {member}. Nothing was done. Next: send it as the method defines it."
+            )
+        }
         Cause::MethodRemoved { method } => format!(
             "The method {method} does not exist in this protocol version. Nothing was done. Next: send the request \
              itself with _meta, or open a session without it ({}).",

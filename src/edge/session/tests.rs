@@ -19,7 +19,7 @@ fn stage(name: &str) -> Sessions {
     let native = |tenant| Tenant::parse(tenant).expect("a tenant");
     let routes = Routes::new().with_sandbox(worker(name)).with_native(native("alice"), worker("native"));
     let lasting = Lasting::open(Limits::default(), None).expect("an empty table");
-    Sessions::new(routes, &SessionKey::new([1; 32]), lasting).expect("a key")
+    Sessions::new(Arc::new(routes), &SessionKey::new([1; 32]), lasting).expect("a key")
 }
 
 fn opened(stage: &Sessions, principal: &Principal, upstream: Option<&str>) -> HeaderValue {

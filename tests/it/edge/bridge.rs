@@ -18,13 +18,13 @@ fn call(id: &str, name: &str, meta: &str) -> String {
     request(id, "tools/call", &format!(r#""name":"{name}","arguments":{{"n":18446744073709551616,"f":1.0e2}},"#), meta)
 }
 
-fn request(id: &str, method: &str, params: &str, meta: &str) -> String {
+pub(super) fn request(id: &str, method: &str, params: &str, meta: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28",{meta}"io.modelcontextprotocol/clientInfo":{{"name":"c","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
     )
 }
 
-fn headers<'a>(method: &'a str, name: &'a str) -> Vec<(&'a str, &'a str)> {
+pub(super) fn headers<'a>(method: &'a str, name: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", method),
@@ -34,19 +34,19 @@ fn headers<'a>(method: &'a str, name: &'a str) -> Vec<(&'a str, &'a str)> {
     ]
 }
 
-async fn ask(edge: &Edge, token: &str, method: &str, name: &str, body: &str) -> Answer {
+pub(super) async fn ask(edge: &Edge, token: &str, method: &str, name: &str, body: &str) -> Answer {
     let bearer = format!("Bearer {token}");
     let mut all = headers(method, name);
     all.push(("authorization", &bearer));
     edge.ask(&all, body).await
 }
 
-async fn called(edge: &Edge, name: &str) -> Answer {
+pub(super) async fn called(edge: &Edge, name: &str) -> Answer {
     ask(edge, "tok-alice", "tools/call", name, &call("1", name, "")).await
 }
 
 /// Opens sessions S1, S2 and so on; what else arrives is for `script`.
-async fn worker<F>(script: impl Fn(Arrival, Talk) -> F + Send + Sync + 'static) -> Worker
+pub(super) async fn worker<F>(script: impl Fn(Arrival, Talk) -> F + Send + Sync + 'static) -> Worker
 where
     F: Future<Output = Next> + Send + 'static,
 {
@@ -67,7 +67,8 @@ where
                 talk.json(&format!("Mcp-Session-Id: S{number}\r\n"), &told.to_string()).await;
                 return Next::Keep(talk);
             }
-            if arrival.method == "DELETE" || arrival.json()["id"].is_null() || arrival.json()["method"].is_null() {
+            let is_told = arrival.json()["id"].is_null() || arrival.json()["method"].is_null();
+            if arrival.method == "DELETE" || arrival.method == "POST" && is_told {
                 talk.reply(&arrival).await;
                 return Next::Keep(talk);
             }
@@ -100,7 +101,7 @@ async fn streaming(events: &'static [&'static str]) -> Worker {
     .await
 }
 
-fn bridged(workers: &[(&'static str, &Worker)]) -> Setting {
+pub(super) fn bridged(workers: &[(&'static str, &Worker)]) -> Setting {
     let mut setting = Setting::native(workers).found(sessions_alone());
     setting.terms.bridge = Bridge::Modern;
     setting.terms.path = Endpoint::parse("/mcp").unwrap();
@@ -108,7 +109,7 @@ fn bridged(workers: &[(&'static str, &Worker)]) -> Setting {
 }
 
 /// Which of the arrivals are of this method, once there is one.
-async fn of(worker: &Worker, method: &str) -> Vec<Arrival> {
+pub(super) async fn of(worker: &Worker, method: &str) -> Vec<Arrival> {
     let mut count = 1;
     loop {
         let arrivals = worker.arrivals(count).await;
@@ -208,7 +209,7 @@ async fn discovery_is_made_of_what_the_worker_said_when_the_session_was_opened()
             json!({
                 "resultType": "complete",
                 "supportedVersions": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
-                "capabilities": { "tools": {}, "resources": {} },
+                "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true } },
                 "instructions": "be kind", "ttlMs": 0, "cacheScope": "private",
                 "_meta": { SERVER: { "name": "old", "version": "3" } },
             })

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::edge::{Cause, Kind, Members, Message, RequestId, Reserved};
 
 use super::patch::Patch;
+use super::wishes::Wishes;
 
 pub(super) struct Ask {
     pub(super) id: RequestId,
@@ -24,6 +25,8 @@ pub(super) struct Ask {
 pub(super) enum Wants {
     /// What the worker offers, which it has said when the session was opened.
     Discovery,
+    /// To be told of changes.
+    Changes,
     /// The worker's result, with or without a word on how long it may be kept.
     Result { cacheable: bool },
 }
@@ -42,6 +45,7 @@ impl Ask {
         };
         let wants = match method.as_str() {
             "server/discover" => Wants::Discovery,
+            "subscriptions/listen" => Wants::Changes,
             "tools/call" | "prompts/get" | "completion/complete" => Wants::Result { cacheable: false },
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read" => {
                 Wants::Result { cacheable: true }
@@ -53,6 +57,11 @@ impl Ask {
         let token = parts.meta.get("progressToken").map(|token| token.get().to_owned());
         let level = parts.meta.text(LOG_LEVEL).and_then(|name| Level::parse(&name));
         Ok(Some(Self { id, wants, token, level, body: body.clone(), reserved: Some(reserved) }))
+    }
+
+    /// What it is that a listener wants to be told of.
+    pub(super) fn wishes(&self) -> Result<Wishes, Cause> {
+        Wishes::read(&self.body)
     }
 
     /// The request under a number of ours, which is also its progress token, without what the era of sessions has not.

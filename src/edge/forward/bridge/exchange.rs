@@ -101,7 +101,7 @@ impl Exchange {
                 }
             }
         }
-        Err(Stop::Fault(Cause::WorkerAnswerUnusable("it forgets each session as soon as it is open")))
+        Err(Stop::Fault(FORGETFUL))
     }
 
     async fn send(&mut self, used: &Use, number: u64) -> Result<Sent, Stop> {
@@ -154,7 +154,9 @@ impl Exchange {
                     return Ok(Sent::Answered);
                 }
                 Said::Aside(text) => self.aside(event(&text)).await?,
-                Said::Asked { id, method } => self.line.tell_aside(&used.place, line::refused(&id, &method)),
+                Said::Asked { id, method } => self.wanted(used.refuse(&self.line, &id, &method)).await?,
+                // A worker says it on whichever stream there is.
+                Said::Change(change) => used.feed.tell(&change),
                 Said::Nothing => {}
             }
         }
@@ -189,4 +191,6 @@ impl From<Cause> for Stop {
 }
 
 /// A request is sent once more only where the worker says that it knows no such session.
-const SENDS: usize = 2;
+pub(super) const SENDS: usize = 2;
+
+pub(super) const FORGETFUL: Cause = Cause::WorkerAnswerUnusable("it forgets each session as soon as it is open");

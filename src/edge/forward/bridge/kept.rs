@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::edge::Cause;
 use crate::edge::config::Bridges;
-use crate::worker::Loopback;
+use crate::worker::{Endpoint, Loopback, Upstream};
 
 use super::line::Line;
 use super::session::{Session, Use};
@@ -30,17 +30,18 @@ pub(super) struct Keeping {
     pub(super) stopping: watch::Receiver<bool>,
 }
 
-type Key = (Tenant, Loopback);
+/// A worker at another path is another worker.
+type Key = (Tenant, Loopback, Endpoint);
 
-/// Filled by the first who needs the session, while the others wait.
-type Cell = Arc<OnceCell<Arc<Session>>>;
+/// Filled by the first who needs the session, while the others wait; all of them learn it when it cannot be opened.
+type Cell = Arc<OnceCell<Result<Arc<Session>, Cause>>>;
 
 impl Kept {
-    /// Ends the sessions with workers that are no longer there.
-    pub(crate) fn keep(&self, is_routed: impl Fn(Loopback) -> bool) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, address), cell| {
-            let stays = is_routed(*address);
-            if let (false, Some(session)) = (stays, cell.get()) {
+    /// Ends the sessions with workers that their tenants no longer reach in this way.
+    pub(crate) fn keep(&self, is_bridged: impl Fn(&Tenant, Loopback, &Endpoint) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(tenant, address, path), cell| {
+            let stays = is_bridged(tenant, *address, path);
+            if let (false, Some(Ok(session))) = (stays, cell.get()) {
                 session.end();
             }
             stays
@@ -50,7 +51,7 @@ impl Kept {
     fn cell(&self, key: &Key, most: usize) -> Result<Cell, Cause> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = cells.get(key)
-            && !cell.get().is_some_and(|session| session.is_ended())
+            && !cell.get().is_some_and(|opened| opened.as_ref().is_ok_and(|session| session.is_ended()))
         {
             return Ok(Arc::clone(cell));
         }
@@ -58,11 +59,11 @@ impl Kept {
         if cells.len() >= most {
             let resting = cells
                 .iter()
-                .filter_map(|(key, cell)| Some((cell.get()?.resting()?, key)))
+                .filter_map(|(key, cell)| Some((cell.get()?.as_ref().ok()?.resting()?, key)))
                 .min_by_key(|(since, _)| *since);
             let oldest = resting.map(|(_, key)| key.clone());
             let oldest = oldest.ok_or(Cause::EdgeBusy)?;
-            if let Some(session) = cells.remove(&oldest).as_ref().and_then(|cell| cell.get()) {
+            if let Some(Ok(session)) = cells.remove(&oldest).as_ref().and_then(|cell| cell.get()) {
                 session.end();
             }
         }
@@ -82,23 +83,24 @@ impl Kept {
 impl Keeping {
     /// The session of the line's tenant with the line's worker.
     pub(super) async fn session(&self, line: &Line) -> Result<Use, Cause> {
-        let key = (line.principal.tenant().clone(), line.upstream.address);
+        let Upstream { address, terms, .. } = &*line.upstream;
+        let key = (line.principal.tenant().clone(), *address, terms.path.clone());
         for _ in 0..TRIES {
             let cell = self.kept.cell(&key, self.limits.most)?;
             let opened = cell
-                .get_or_try_init(|| async {
+                .get_or_init(|| async {
                     let session = Session::open(line, self.most_buffered).await?;
                     self.watch(Arc::clone(&session), key.clone(), Arc::clone(&cell), line.clone());
                     Ok(session)
                 })
                 .await;
-            match opened.map(Session::begin) {
+            match opened.as_ref().map(Session::begin) {
                 Ok(Some(used)) => return Ok(used),
                 // It ended between two looks.
                 Ok(None) => self.kept.forget(&key, &cell),
                 Err(cause) => {
                     self.kept.forget(&key, &cell);
-                    return Err(cause);
+                    return Err(cause.clone());
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request};
 use kit::tasks::Tasks;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::edge::{Cause, Reference, Session as Place};
@@ -16,6 +17,8 @@ use crate::edge::forward::carried::Carried;
 use crate::edge::forward::headers;
 use crate::edge::forward::leave::{Answered, read_out};
 use crate::edge::forward::pool::Pool;
+
+use super::session::OPENING;
 
 #[derive(Clone)]
 pub(super) struct Line {
@@ -33,7 +36,17 @@ impl Line {
         let mut request = self.request(Method::POST, place, body)?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        self.pool.wire(self.upstream.terms.bounds.connect).await?.send(request, wait).await
+        self.send(request, wait).await
+    }
+
+    /// Asks for the session's stream, from behind the event `last` on.
+    pub(super) async fn stream(&self, place: &Place, last: Option<&str>) -> Result<Answered, Cause> {
+        let mut request = self.request(Method::GET, Some(place), Carried::nothing())?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+            request.headers_mut().insert("last-event-id", last);
+        }
+        self.send(request, self.upstream.terms.bounds.head.min(OPENING)).await
     }
 
     /// Tells the worker something that nothing comes of, and waits so long for it to have heard.
@@ -43,10 +56,13 @@ impl Line {
             .await;
     }
 
-    /// The same without waiting.
-    pub(super) fn tell_aside(&self, place: &Arc<Place>, message: String) {
+    /// The same without waiting; the permit is given back when it is done.
+    pub(super) fn tell_aside(&self, place: &Arc<Place>, message: String, permit: OwnedSemaphorePermit) {
         let (line, place) = (self.clone(), Arc::clone(place));
-        self.drivers.start(async move { line.tell(&place, message).await });
+        self.drivers.start(async move {
+            line.tell(&place, message).await;
+            drop(permit);
+        });
     }
 
     /// Says that the session is over.
@@ -54,7 +70,7 @@ impl Line {
         let wait = self.upstream.terms.bounds.connect;
         let sent = async {
             let request = self.request(Method::DELETE, Some(place), Carried::nothing())?;
-            self.pool.wire(wait).await?.send(request, wait).await
+            self.send(request, wait).await
         };
         let _ = timeout(wait.saturating_mul(2), self.told(sent)).await;
     }
@@ -64,6 +80,15 @@ impl Line {
             let (response, wire) = answered.into_parts();
             read_out(response.into_body(), wire, self.upstream.terms.bounds.most_reply_bytes).await;
         }
+    }
+
+    async fn send(&self, request: Request<Carried>, wait: Duration) -> Result<Answered, Cause> {
+        let wire = self.pool.wire(self.upstream.terms.bounds.connect).await.inspect_err(|cause| {
+            if *cause == Cause::NotSent {
+                self.upstream.health.refuse();
+            }
+        })?;
+        wire.send(request, wait).await
     }
 
     fn request(&self, method: Method, place: Option<&Place>, body: Carried) -> Result<Request<Carried>, Cause> {

@@ -68,6 +68,14 @@ impl Messages {
         }
     }
 
+    /// The event to go on from after a break, and the pause that the worker wants before.
+    pub(super) fn mark(&self) -> (Option<String>, Option<Duration>) {
+        match &self.form {
+            Form::Events(reader) => (reader.last_id().map(str::to_owned), reader.retry()),
+            Form::Text(_) => (None, None),
+        }
+    }
+
     /// Lets the worker finish, so that the connection can be kept.
     pub(super) fn rest(self, tasks: &Tasks) {
         let most = u64::try_from(self.most).unwrap_or(u64::MAX);

@@ -7,21 +7,25 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::edge::forward::answer::{self, Absent, Expects, Shape};
 use crate::edge::forward::carried::Carried;
 use crate::edge::{Cause, Session as Place, Version};
 
-use super::line::Line;
+use super::feed::Feed;
+use super::line::{self, Line};
 use super::messages::Messages;
 
 pub(super) struct Session {
     pub(super) place: Arc<Place>,
     pub(super) about: About,
+    pub(super) feed: Feed,
     next: AtomicU64,
     usage: watch::Sender<Usage>,
+    /// Answers to the worker's own requests that are under way.
+    refusals: Arc<Semaphore>,
 }
 
 /// What the worker said of itself.
@@ -97,7 +101,21 @@ impl Session {
         line.tell(&place, INITIALIZED.to_owned()).await;
         let usage = Usage { users: 0, since: kit::clock::now(), ended: false, forgotten: false };
         // The opening was number one.
-        Ok(Arc::new(Self { place, about, next: AtomicU64::new(2), usage: watch::Sender::new(usage) }))
+        Ok(Arc::new(Self {
+            place,
+            about,
+            feed: Feed::new(),
+            next: AtomicU64::new(2),
+            usage: watch::Sender::new(usage),
+            refusals: Arc::new(Semaphore::new(MOST_REFUSALS)),
+        }))
+    }
+
+    /// Says to the worker that its client does not do what it asks for. Waits only while many such answers are under way.
+    pub(super) async fn refuse(&self, line: &Line, id: &str, method: &str) {
+        if let Ok(place) = Arc::clone(&self.refusals).acquire_owned().await {
+            line.tell_aside(&self.place, line::refused(id, method), place);
+        }
     }
 
     /// A number that no other request in this session has.
@@ -115,6 +133,12 @@ impl Session {
 
     pub(super) fn is_ended(&self) -> bool {
         self.usage.borrow().ended
+    }
+
+    /// Resolves once nobody begins anything in it any more.
+    pub(super) async fn ended(&self) {
+        // The sender is borrowed, so it is there.
+        let _ = self.usage.subscribe().wait_for(|usage| usage.ended).await;
     }
 
     /// Since when nobody uses it.
@@ -202,4 +226,7 @@ fn initialize(version: Version) -> Bytes {
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Longer than a worker that is alive takes to greet.
-const OPENING: Duration = Duration::from_secs(30);
+pub(super) const OPENING: Duration = Duration::from_secs(30);
+
+/// A worker that asks faster than it takes the answers is read no faster than that.
+const MOST_REFUSALS: usize = 8;

@@ -10,6 +10,7 @@ use crate::edge::{Cause, Members, RequestId, Version};
 use super::ask::{Ask, Level, Wants};
 use super::patch::Patch;
 use super::session::Session;
+use super::wishes::Change;
 
 /// One message of the worker's, judged within the exchange of one request.
 pub(super) enum Said {
@@ -19,8 +20,20 @@ pub(super) enum Said {
     Aside(Bytes),
     /// The worker asks its client for something.
     Asked { id: String, method: String },
+    /// Something for whoever listens.
+    Change(Change),
     /// Nothing to do with this request.
     Nothing,
+}
+
+/// What a worker says that no request has asked for.
+pub(super) enum Unasked {
+    Change(Change),
+    /// It asks its client for something.
+    Request {
+        id: String,
+        method: String,
+    },
 }
 
 impl Said {
@@ -37,6 +50,9 @@ impl Said {
         match (top.text("method"), id) {
             (Some(method), Some(id)) => Ok(Self::Asked { id: id.get().to_owned(), method }),
             (Some(method), None) => {
+                if let Some(change) = changed(&method, &top) {
+                    return Ok(Self::Change(change));
+                }
                 Ok(notification(text, &method, &top, ask, number).map_or(Self::Nothing, Self::Aside))
             }
             (None, id) => {
@@ -69,15 +85,39 @@ pub(super) fn is_of_lost_session(text: &[u8]) -> bool {
     })
 }
 
+/// What a message on the session's own stream says; nothing if that is nobody's matter.
+pub(super) fn unasked(text: &[u8]) -> Option<Unasked> {
+    let top = Members::read(serde_json::from_slice(text).ok()?)?;
+    let method = top.text("method")?;
+    match top.get("id") {
+        Some(id) => Some(Unasked::Request { id: id.get().to_owned(), method }),
+        None => changed(&method, &top).map(Unasked::Change),
+    }
+}
+
+/// Whether a message is the answer to the request of this number, and if so, whether it is a result.
+pub(super) fn is_result_of(text: &[u8], number: u64) -> Option<bool> {
+    let top = Members::read(serde_json::from_slice(text).ok()?)?;
+    let is_ours = top.get("method").is_none() && top.get("id")?.get() == number.to_string();
+    is_ours.then(|| top.get("result").is_some())
+}
+
+fn changed(method: &str, top: &Members<'_>) -> Option<Change> {
+    Change::read(method, || Members::read(top.get("params")?)?.text("uri"))
+}
+
 /// What the worker offers, from what it said when the session was opened.
 pub(super) fn discovery(id: &RequestId, session: &Session) -> Bytes {
     let mut capabilities = session.about.capabilities.clone();
     for unbridged in ["tasks", "extensions"] {
         capabilities.remove(unbridged);
     }
-    for offer in capabilities.values_mut().filter_map(|offer| offer.as_object_mut()) {
-        for told_by_stream in ["listChanged", "subscribe"] {
-            offer.remove(told_by_stream);
+    if session.place.upstream.is_none() {
+        // There is no stream on which this client could be told.
+        for offer in capabilities.values_mut().filter_map(|offer| offer.as_object_mut()) {
+            for told_by_stream in ["listChanged", "subscribe"] {
+                offer.remove(told_by_stream);
+            }
         }
     }
     let versions: Vec<_> = Version::ALL.into_iter().map(Version::as_str).collect();

@@ -40,6 +40,7 @@ fn causes() -> Vec<Cause> {
         Cause::UnsupportedVersion { requested: "2027-01-01".to_owned() },
         Cause::UnsupportedVersion { requested: "2025-11-25".to_owned() },
         Cause::MissingMeta("it"),
+        Cause::BadParams("it"),
         Cause::MethodRemoved { method: "initialize" },
         Cause::BadLegacyVersion,
         Cause::RetiredVersion { requested: "2024-11-05" },
