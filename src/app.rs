@@ -26,6 +26,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
 use crate::admin::operator::{self, Asked};
+use crate::admin::socket::{self, Listening, Place, SocketError};
 use crate::config::{Config, Upstreams};
 use crate::identity::store::Ledger;
 use crate::signal::{Hangup, Hangups, StopSignals};
@@ -64,6 +65,7 @@ pub struct App {
     took: Duration,
     tasks: Tasks,
     socket: Option<PathBuf>,
+    monitoring: Option<Place>,
     _lock: Option<Lock>,
 }
 
@@ -80,6 +82,8 @@ pub enum BuildError {
     Io(&'static str, #[source] io::Error),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error("the socket for monitoring")]
+    Monitoring(#[from] SocketError),
     #[error(transparent)]
     Manifest(#[from] ManifestFault),
     #[error(transparent)]
@@ -122,6 +126,8 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let (ask, asked) = mpsc::channel(1);
     tasks.start(heed(hangups, ask.clone()));
     operators(&config, &tasks, ask)?;
+    let monitoring = config.admin_socket.as_deref().map(|path| left(|| socket::listen_at(path))).transpose()?;
+    let (monitoring, door) = monitoring.map(|Listening { listener, place }| (listener, place)).unzip();
     let user = edge_user(&config)?;
     let (sandbox, worker) = worker(&config, elsewhere, lock.as_ref())?;
     let session_keys = match session_keys {
@@ -145,7 +151,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let socket = config.state.as_ref().map(StateDir::operator_socket);
     let plan = Plan {
         program,
-        edge: EdgePlan { role: EDGE, listener, user, begin, tombstones },
+        edge: EdgePlan { role: EDGE, listener, user, begin, tombstones, monitoring },
         worker,
         credentials: absolute(&config.credentials)?,
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
@@ -154,9 +160,24 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         stamps,
     };
     let started = Supervisor::start(plan, asked, &mut signals).await;
-    let (supervisor, readiness) = started.map_err(BuildError::Ended)?;
+    let (supervisor, readiness) = started.map_err(|ended| {
+        door.iter().for_each(Place::give_up);
+        BuildError::Ended(ended)
+    })?;
     let took = kit::clock::now().saturating_duration_since(began);
-    Ok(App { supervisor, readiness, signals, scheme, address, native: count, took, tasks, socket, _lock: lock })
+    Ok(App {
+        supervisor,
+        readiness,
+        signals,
+        scheme,
+        address,
+        native: count,
+        took,
+        tasks,
+        socket,
+        monitoring: door,
+        _lock: lock,
+    })
 }
 
 /// All that stands in the way of serving a configuration, found without listening; blocking.
@@ -164,6 +185,8 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| chain(fault)).collect();
     problems.extend(edge_user(config).err().map(|fault| chain(&fault)));
+    let monitoring = config.admin_socket.as_deref().map(socket::could_listen);
+    problems.extend(monitoring.and_then(Result::err).map(|fault| chain(&fault)));
     let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
     problems.extend(listed.err().map(|fault| chain(&fault)));
     problems
@@ -178,6 +201,7 @@ impl App {
             // The state is still ours. What cannot be removed is told from a living socket by nobody listening.
             let _ = std::fs::remove_file(socket);
         }
+        self.monitoring.iter().for_each(Place::give_up);
         outcome
     }
 
@@ -236,6 +260,19 @@ fn taken(lock: impl Fn() -> Result<Lock, StateError>) -> Result<Lock, StateError
     loop {
         match lock() {
             Err(StateError::Held(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Waits a little for a socket whose last service was killed: its edge ends only when it has seen that.
+fn left(listen: impl Fn() -> Result<Listening, SocketError>) -> Result<Listening, SocketError> {
+    let began = kit::clock::now();
+    loop {
+        match listen() {
+            Err(SocketError::InUse(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
                 std::thread::sleep(LOCK_PAUSE);
             }
             done => return done,

@@ -25,6 +25,8 @@ pub struct Config {
     pub credentials: PathBuf,
     /// The session keys that several edges share [default: the state's own, else ones that end with the process].
     pub session_key_file: Option<PathBuf>,
+    /// Where monitoring asks: a unix socket [default: the state's own, else none].
+    pub admin_socket: Option<PathBuf>,
     /// What a credential of the original's form must name.
     pub backend: String,
     pub upstreams: Upstreams,

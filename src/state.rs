@@ -4,6 +4,7 @@
 //! format.json   {"version":1}; a newer one is refused
 //! lock          held by the one process that serves this state
 //! operator.sock the running service's door for the command line
+//! admin.sock    the running service's door for monitoring
 //! tokens.json   credentials          session.key   seals sessions
 //! tombstones.jsonl                   tokens/       tokens that quickstart minted, a file each
 //! imports/      NAME while that tenant is being imported
@@ -98,6 +99,11 @@ impl StateDir {
     #[must_use]
     pub fn operator_socket(&self) -> PathBuf {
         self.0.join("operator.sock")
+    }
+
+    #[must_use]
+    pub fn admin_socket(&self) -> PathBuf {
+        self.0.join("admin.sock")
     }
 
     /// The folder for minted tokens, made when it is not there.

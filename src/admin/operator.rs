@@ -6,7 +6,7 @@
 //! line changes that file itself.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::socket::short;
 use super::words::Request;
 use crate::worker::handoff;
 
@@ -101,24 +102,11 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(short(path, |path| std::os::unix::net::UnixStream::connect(path))?.into())
 }
 
-/// Reaches a socket whose path may be longer than a socket's name can be, through its directory's descriptor.
-fn short<T>(path: &Path, reach: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
-    if path.as_os_str().len() <= MOST_NAME_BYTES {
-        return reach(path);
-    }
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return reach(path) };
-    let folder = std::fs::File::open(folder)?;
-    reach(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))
-}
-
 /// Longer than the question for a reload.
 const MOST_RELOAD_BYTES: usize = 64;
 
 /// A question is one line that its asker has ready.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
-
-/// A socket's name has 108 bytes on Linux and 104 elsewhere, with one for its end.
-const MOST_NAME_BYTES: usize = 100;
 
 /// Operators are few, but each may have some shells open; more of them wait.
 const MOST_CONVERSATIONS: usize = 64;

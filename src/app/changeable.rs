@@ -78,6 +78,7 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.bind != config.bind, "the address to listen on"),
         (first.state != config.state, "the state directory"),
         (first.credentials != config.credentials, "the credential store"),
+        (first.admin_socket != config.admin_socket, "the socket for monitoring"),
         (first.backend != config.backend, "the backend"),
         (!first.upstreams.is_kind_of(&config.upstreams), "which sandbox worker there is"),
         (first.edge_user != config.edge_user, "the edge's user"),

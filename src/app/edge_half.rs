@@ -14,12 +14,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use kit::tasks::Tasks;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{BeginEdge, FromEdge, Pem, ToEdge};
+use super::words::{BeginEdge, FromEdge, Handed, Pem, ToEdge};
+use crate::admin::monitoring::{self, Page};
 use crate::edge::{self, Door};
 use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
@@ -62,11 +64,11 @@ async fn live(inherited: Inherited) -> ExitCode {
     let (say, said) = mpsc::channel(MOST_WORDS);
     let speaking = Tasks::new();
     speaking.start(speak(sender, said));
-    let Some((begin, tombstones)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
+    let Some((begin, handed)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
     telemetry::start(Verbosity::of_word(&begin.verbosity));
     let tasks = Tasks::new();
     let listener = TcpListener::from(inherited.listener);
-    let served = serve(listener, *begin, tombstones, receiver, say.clone(), tasks.clone()).await;
+    let served = serve(listener, *begin, handed, receiver, say.clone(), tasks.clone()).await;
     // They hold the credentials, which hold the group: only a word ends that.
     tasks.abort();
     match served {
@@ -80,10 +82,33 @@ async fn live(inherited: Inherited) -> ExitCode {
     }
 }
 
-async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Option<OwnedFd>)> {
+/// What came with the beginning, each thing by its name.
+#[derive(Default)]
+struct Handover {
+    tombstones: Option<OwnedFd>,
+    monitoring: Option<OwnedFd>,
+}
+
+impl Handover {
+    fn of(with: Vec<Handed>, descriptors: Vec<OwnedFd>) -> Option<Self> {
+        if with.len() != descriptors.len() {
+            return None;
+        }
+        let mut handover = Self::default();
+        for (what, descriptor) in with.into_iter().zip(descriptors) {
+            match what {
+                Handed::Tombstones => handover.tombstones = Some(descriptor),
+                Handed::Monitoring => handover.monitoring = Some(descriptor),
+            }
+        }
+        Some(handover)
+    }
+}
+
+async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
     let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
     match received.message {
-        ToEdge::Begin(begin) => Some((begin, received.descriptors.into_iter().next())),
+        ToEdge::Begin { edge, with } => Some((edge, Handover::of(with, received.descriptors)?)),
         ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Reload(_) | ToEdge::Stop => {
             None
         }
@@ -95,7 +120,7 @@ type Fault = Box<dyn std::error::Error + Send + Sync>;
 async fn serve(
     listener: TcpListener,
     begin: BeginEdge,
-    tombstones: Option<OwnedFd>,
+    handed: Handover,
     receiver: Receiver,
     say: mpsc::Sender<FromEdge>,
     tasks: Tasks,
@@ -126,9 +151,12 @@ async fn serve(
         credentials: Arc::new(credentials),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
-        tombstones: tombstones.map(File::from),
+        tombstones: handed.tombstones.map(File::from),
         reloads,
     };
+    if let Some(socket) = handed.monitoring {
+        tasks.start(monitoring::serve(monitoring::open(socket)?, Arc::new(page)));
+    }
     let door = door(listener, begin.tls.as_ref())?;
     let limits = fitting(begin.limits, &parts.routes);
     let serving = edge::serve(vec![door], limits, parts, async {
@@ -145,6 +173,11 @@ async fn serve(
         }
     }
     Ok(())
+}
+
+/// What monitoring is shown.
+fn page(path: &str) -> Option<Page> {
+    (path == "/livez").then(|| Page::text(StatusCode::OK, "ok\n"))
 }
 
 /// The limits within what this process may open.
@@ -189,7 +222,7 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
                 }
             }
             ToEdge::Stop => drop(stop.take()),
-            ToEdge::Begin(_) => tracing::warn!("a second beginning is ignored"),
+            ToEdge::Begin { .. } => tracing::warn!("a second beginning is ignored"),
         }
     }
     let _ = gone.send(());

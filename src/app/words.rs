@@ -18,8 +18,8 @@ use crate::worker::Terms;
 /// From the supervisor to the edge.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToEdge {
-    /// With the descriptor of the tombstones, where there is a state.
-    Begin(Box<BeginEdge>),
+    /// With these descriptors, in this order.
+    Begin { edge: Box<BeginEdge>, with: Vec<Handed> },
     /// Whether the sandbox worker accepts calls.
     Worker { up: bool },
     /// The credential store, as a descriptor; without one there is no such file.
@@ -30,6 +30,15 @@ pub enum ToEdge {
     Reload(Box<BeginEdge>),
     /// Stop accepting, let calls finish, end.
     Stop,
+}
+
+/// What a descriptor that an edge begins with is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Handed {
+    /// The record of ended sessions, opened for reading and appending.
+    Tombstones,
+    /// The listening socket at which the operator's monitoring asks.
+    Monitoring,
 }
 
 /// From the edge to the supervisor.

@@ -13,6 +13,7 @@ use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, serve, spelled, store, user};
+use crate::admin::socket::SocketError;
 use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, KeyError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
@@ -144,6 +145,7 @@ impl Quickstart {
             bind: self.bind,
             credentials: state.credentials(),
             session_key_file: None,
+            admin_socket: Some(state.admin_socket()),
             state: Some(state),
             backend: "linux".to_owned(),
             upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
@@ -186,6 +188,8 @@ impl From<BuildError> for Failure {
                 .code(Code::Configuration)
                 .hint("`playground session-key rotate --file FILE` makes a key file where there is none"),
             BuildError::Keys(fault) => Self::new(fault).code(Code::Configuration),
+            BuildError::Monitoring(fault @ SocketError::Io { .. }) => Self::new(fault),
+            BuildError::Monitoring(fault) => Self::new(fault).code(Code::Configuration),
             BuildError::Tls(fault) => {
                 let remedy = fault.remedy();
                 Self::new(fault).code(Code::Configuration).hint(remedy)

@@ -16,7 +16,7 @@ use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::config::file::{Backend as FileBackend, File, Limits as FileLimits};
 use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
-use crate::state::StateError;
+use crate::state::{StateDir, StateError};
 use crate::telemetry::Verbosity;
 use crate::worker::terms::Bounds;
 
@@ -36,6 +36,12 @@ pub(super) struct Serve {
 
     #[command(flatten)]
     store: Store,
+
+    /// A unix socket at which monitoring asks for /metrics, /livez and /readyz, as in
+    /// `curl --unix-socket PATH http://localhost/metrics`; only the user who starts the service may
+    /// [default: admin.sock in the state directory].
+    #[arg(long, value_name = "PATH")]
+    admin_socket: Option<PathBuf>,
 
     /// A host name that clients may use; repeatable. Without one any well-formed Host is served.
     #[arg(long = "host", value_name = "NAME", value_parser = spelled::host)]
@@ -159,6 +165,7 @@ impl Serve {
                     .hint("name one with --tokens FILE, or a state directory with --state DIR"));
             }
         };
+        let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let tls = match (&self.tls_cert, &self.tls_key, &file.tls) {
             (Some(certificate), Some(key), _) => Some(Tls { certificate: certificate.clone(), key: key.clone() }),
             (_, _, said) => said.as_ref().map(|tls| Tls { certificate: tls.cert.clone(), key: tls.key.clone() }),
@@ -166,6 +173,7 @@ impl Serve {
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
         Ok(Config {
             bind: self.bind.or(file.bind).unwrap_or(BIND),
+            admin_socket: admin_socket.or_else(|| state.as_ref().map(StateDir::admin_socket)),
             state,
             credentials,
             session_key_file: self.session_key_file.clone(),

@@ -29,6 +29,7 @@ pub struct File {
     pub bind: Option<SocketAddr>,
     pub state: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
+    pub admin: Option<PathBuf>,
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
@@ -128,10 +129,10 @@ impl File {
 
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
-        let Self { state, tokens, workers, tls, worker, .. } = self;
+        let Self { state, tokens, admin, workers, tls, worker, .. } = self;
         let tls = tls.iter_mut().flat_map(|tls| [&mut tls.cert, &mut tls.key]);
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
-        for path in [state, tokens, workers].into_iter().flatten().chain(tls).chain(token_files) {
+        for path in [state, tokens, admin, workers].into_iter().flatten().chain(tls).chain(token_files) {
             *path = folder.join(&*path);
         }
     }

@@ -36,6 +36,8 @@ pub struct EdgePlan {
     pub user: Option<User>,
     pub begin: BeginEdge,
     pub tombstones: Option<OwnedFd>,
+    /// Where monitoring asks, already listening.
+    pub monitoring: Option<OwnedFd>,
 }
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::Supervisor;
 use super::kept::Up;
-use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
+use crate::app::words::{Down, FromEdge, FromWorker, Handed, ToEdge, ToWorker};
 use crate::worker::child::StartError;
 
 impl Supervisor {
@@ -16,10 +16,17 @@ impl Supervisor {
         {
             sandbox.up = self.worker.is_ready() || self.worker_missed.is_some();
         }
-        let descriptors = edge.tombstones.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?;
+        let handed = [(Handed::Tombstones, &edge.tombstones), (Handed::Monitoring, &edge.monitoring)];
+        let (mut with, mut descriptors) = (Vec::new(), Vec::new());
+        for (what, descriptor) in handed {
+            if let Some(descriptor) = descriptor {
+                with.push(what);
+                descriptors.push(descriptor.try_clone()?);
+            }
+        }
         let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
         self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
-        self.edge.say(Down::Edge(ToEdge::Begin(Box::new(begin))), descriptors);
+        self.edge.say(Down::Edge(ToEdge::Begin { edge: Box::new(begin), with }), descriptors);
         Ok(())
     }
 

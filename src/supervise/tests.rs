@@ -42,7 +42,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
     let worker = BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), secret: secret() };
     let plan = Plan {
         program: Program::open().expect("this program"),
-        edge: EdgePlan { role: "__edge", listener: listener(), user: None, begin, tombstones: None },
+        edge: EdgePlan { role: "__edge", listener: listener(), user: None, begin, tombstones: None, monitoring: None },
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),
         credentials: "/nowhere/tokens.json".into(),
         serves_without_sandbox,

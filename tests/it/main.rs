@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod admin_socket;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod cases;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -1,0 +1,151 @@
+//! The socket for monitoring: who may ask, what is there, and what becomes of it with its service.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::fake_worker::{FakeWorker, Manner};
+use crate::process::{PATIENCE, Service, playground, run, text};
+
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) text: String,
+}
+
+/// Asks at a socket for monitoring.
+pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Page {
+    let mut stream = UnixStream::connect(socket).expect("someone listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = Vec::new();
+    // A question that was too long is reset behind its answer.
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).expect("text");
+    let (head, text) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    Page { status, head: head.to_owned(), text: text.to_owned() }
+}
+
+pub(crate) fn get(socket: &Path, path: &str) -> Page {
+    ask(socket, "GET", path)
+}
+
+/// The command of a service of one native worker, in this folder.
+fn command(place: &Path, more: &[&str]) -> Command {
+    FakeWorker::start(Manner::Answers).write(place);
+    let mut command = playground(["serve", "--bind", "127.0.0.1:0", "--backend", "jail", "--tokens", "tokens.json"]);
+    command.args(["--faculties-workers", "workers.json"]).args(more).current_dir(place);
+    command
+}
+
+fn ready(command: Command) -> Service {
+    let mut service = Service::start(command);
+    service.ready();
+    service
+}
+
+#[test]
+fn a_service_with_a_state_has_one_and_it_goes_with_the_service() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let service = ready(command(place.path(), &["--state", "state"]));
+    let found = std::fs::metadata(&socket).expect("it is there");
+    assert!(found.file_type().is_socket());
+    assert_eq!((found.mode() & 0o777, found.uid()), (0o600, rustix::process::geteuid().as_raw()));
+    let alive = get(&socket, "/livez");
+    assert_eq!((alive.status, alive.text.as_str()), (200, "ok\n"));
+    assert_eq!(ask(&socket, "HEAD", "/livez").text, "");
+    assert_eq!(get(&socket, "/nothing").status, 404);
+    let refused = ask(&socket, "POST", "/livez");
+    assert_eq!(refused.status, 405);
+    assert!(refused.head.contains("allow: GET, HEAD"), "{}", refused.head);
+    service.stop();
+    assert!(!socket.exists(), "nothing is left behind");
+}
+
+#[test]
+fn a_service_without_a_state_has_one_where_it_is_told_to_and_else_none() {
+    let place = tempfile::tempdir().expect("a folder");
+    let before = std::fs::read_dir(place.path()).expect("listed").count();
+    let service = ready(command(place.path(), &[]));
+    let files = std::fs::read_dir(place.path()).expect("listed").count();
+    service.stop();
+    assert_eq!((before, files), (0, 3), "the three files that the test wrote");
+    let socket = place.path().join("deep.sock");
+    let service = ready(command(place.path(), &["--admin-socket", "deep.sock"]));
+    assert_eq!(get(&socket, "/livez").status, 200);
+    service.stop();
+}
+
+#[test]
+fn the_next_edge_answers_at_the_same_socket() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let mut service = ready(command(place.path(), &["--state", "state"]));
+    let edge = service.child("__edge");
+    edge.kill();
+    assert!(edge.gone_within(PATIENCE));
+    service.line_with("a child ended and is started again");
+    assert_eq!(get(&socket, "/livez").status, 200, "whoever asks meanwhile waits");
+    service.stop();
+}
+
+#[test]
+fn a_living_services_socket_is_refused_and_a_dead_ones_replaced() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("admin.sock");
+    let living = UnixListener::bind(&socket).expect("bound");
+    let with = &["--admin-socket", "admin.sock"];
+    let output = run(command(place.path(), with));
+    assert_eq!(output.status.code(), Some(10), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.contains("a running service answers at admin.sock; stop it, or name another path"), "{told}");
+    drop(living);
+    let service = ready(command(place.path(), with));
+    assert_eq!(get(&socket, "/livez").status, 200);
+    // Killed, it leaves the socket to the next one, which waits for the last process to see that.
+    service.signal(Signal::KILL);
+    let service = ready(command(place.path(), with));
+    assert_eq!(get(&socket, "/livez").status, 200);
+    service.stop();
+}
+
+#[test]
+fn a_path_that_cannot_be_one_is_told_before_anything_is_served() {
+    let place = tempfile::tempdir().expect("a folder");
+    std::fs::write(place.path().join("file"), "precious").expect("written");
+    for (path, told) in [("file", "file is there and is no socket"), ("none/a.sock", "the folder of none/a.sock")] {
+        let serve = command(place.path(), &["--admin-socket", path]);
+        let mut check = playground(["check-config"]);
+        check.args(serve.get_args().skip(1)).current_dir(place.path());
+        let output = run(check);
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        assert!(text(&output.stdout).contains(told), "{output:?}");
+        let output = run(serve);
+        assert_eq!(output.status.code(), Some(10), "{output:?}");
+        assert!(text(&output.stderr).contains(told), "{output:?}");
+    }
+}
+
+#[test]
+fn a_question_has_a_size_and_callers_beyond_a_few_wait() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let service = ready(command(place.path(), &["--state", "state"]));
+    let header = |bytes: usize| format!("/livez HTTP/1.1\r\nX-Long: {}\r\nX-End: ", "a".repeat(bytes));
+    assert_eq!(get(&socket, &header(7000)).status, 200);
+    assert_eq!(get(&socket, &header(9000)).status, 431);
+    let many = |count: usize| format!("/livez HTTP/1.1\r\n{}X-End: ", "X-A: 1\r\n".repeat(count));
+    assert_eq!(get(&socket, &many(30)).status, 200, "with the two that any has here");
+    assert_eq!(get(&socket, &many(31)).status, 431);
+    let silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&socket).expect("the kernel lets them wait")).collect();
+    drop(silent);
+    assert_eq!(get(&socket, "/livez").status, 200);
+    service.stop();
+}
