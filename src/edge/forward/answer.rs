@@ -1,6 +1,6 @@
 //! What a worker's answer is, judged by its head.
 
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Response, StatusCode};
 use http_body::Body;
 
@@ -39,6 +39,13 @@ pub(super) enum Shape {
 pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, absent: Absent) -> Result<Shape, Cause> {
     let status = response.status();
     let headers = response.headers();
+    if status.is_informational() {
+        return Err(Cause::WorkerAnswerUnusable("it speaks of another protocol"));
+    }
+    // Whichever of the two is right, what follows on the connection might be taken for the next answer.
+    if headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Cause::WorkerAnswerUnusable("its length is given in two ways"));
+    }
     if status.is_redirection() || REFUSALS.contains(&status) {
         return Err(Cause::WorkerRefusedUs);
     }
@@ -161,6 +168,18 @@ mod tests {
         assert_eq!(check(Absent::Session), Err(Cause::UnknownSession));
         assert_eq!(check(Absent::Method), Ok(Shape::Json));
         assert!(matches!(check(Absent::Nothing), Err(Cause::WorkerAnswerUnusable(_))));
+    }
+
+    #[test]
+    fn an_answer_whose_end_is_doubtful_or_that_is_none_is_not_usable() {
+        let check = |response: http::response::Builder| {
+            let response = response.header("content-type", "application/json").body(Full::new(Bytes::from("{}")));
+            judge(&response.expect("a response"), Expects::Result, Absent::Method)
+        };
+        let both = Response::builder().header("content-length", "2").header("transfer-encoding", "chunked");
+        assert!(matches!(check(both), Err(Cause::WorkerAnswerUnusable(_))));
+        assert!(matches!(check(Response::builder().status(101)), Err(Cause::WorkerAnswerUnusable(_))));
+        assert_eq!(check(Response::builder().header("content-length", "2")), Ok(Shape::Json));
     }
 
     #[test]
