@@ -7,6 +7,7 @@
 
 mod ahead;
 mod answer;
+mod answered;
 mod bridge;
 mod carried;
 mod deadline;
@@ -254,7 +255,7 @@ impl Manner {
         let listens = message.era == Era::Modern && message.kind.method() == Some("subscriptions/listen");
         let farewell = match message.kind.id() {
             Some(id) if listens => Farewell::Completed(id.clone()),
-            Some(id) => Farewell::Fault(id.clone()),
+            Some(id) => Farewell::Fault { id: id.clone(), resumable: message.era != Era::Modern },
             None => Farewell::Nothing,
         };
         Self {

@@ -12,6 +12,7 @@ use tokio::time::Sleep;
 
 use crate::edge::{Cause, Cut, Reference, Rejection, RequestId};
 
+use super::answered::Answered;
 use super::deadline::Deadline;
 use super::leave::{Leave, read_out};
 use super::pool::Wire;
@@ -23,6 +24,9 @@ pub(super) struct Relay {
     /// What was read ahead, to be told first.
     first: Option<Bytes>,
     events: Option<Events>,
+    answered: Answered,
+    /// What is said once the worker has ended.
+    last: Option<Bytes>,
     leave: Option<Leave>,
     farewell: Farewell,
     terms: Terms,
@@ -55,7 +59,11 @@ pub(super) enum Farewell {
     /// A subscription is complete when the edge stops.
     Completed(RequestId),
     /// A call whose answer is still owed gets an error in its place.
-    Fault(RequestId),
+    Fault {
+        id: RequestId,
+        /// Its client may come back for the answer, so a worker that ends the stream without one has not failed.
+        resumable: bool,
+    },
 }
 
 impl Relay {
@@ -69,6 +77,8 @@ impl Relay {
             worker: Some((body, wire)),
             first: None,
             events: terms.events.then(Events::new),
+            answered: Answered::default(),
+            last: None,
             leave,
             farewell,
             terms,
@@ -90,6 +100,14 @@ impl Relay {
     pub(super) fn put_back(&mut self, bytes: Bytes) {
         self.first = Some(bytes);
         self.events = self.events.map(|_| Events::new());
+        self.answered = Answered::default();
+    }
+
+    fn follow(&mut self, data: &[u8]) {
+        if let Some(events) = &mut self.events {
+            events.follow(data);
+            self.answered.follow(data);
+        }
     }
 
     /// Why it has just been cut.
@@ -138,6 +156,13 @@ impl Relay {
         if let Some((_, wire)) = self.worker.take() {
             wire.rest();
         }
+        if let Farewell::Fault { id, resumable: false } = &self.farewell
+            && self.events.is_some_and(Events::between)
+            && !self.answered.is_so()
+        {
+            tracing::warn!("the worker has ended its stream without an answer");
+            self.last = Some(event(&Rejection::about(Cause::Broken, Some(id)).body(self.terms.reference)));
+        }
     }
 
     /// The call's time is over.
@@ -156,7 +181,9 @@ impl Relay {
         self.why.clone_from(&cause);
         match (farewell, cause) {
             (Farewell::Completed(id), None) if between => Some(Ok(Frame::data(completed(&id)))),
-            (Farewell::Fault(id) | Farewell::Completed(id), Some(cause)) if between => {
+            // The client has all that it was owed.
+            (Farewell::Fault { .. }, Some(_)) if between && self.answered.is_so() => None,
+            (Farewell::Fault { id, .. } | Farewell::Completed(id), Some(cause)) if between => {
                 let error = Rejection::about(cause, Some(&id)).body(self.terms.reference);
                 Some(Ok(Frame::data(event(&error))))
             }
@@ -180,13 +207,11 @@ impl Body for Relay {
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = &mut *self;
         if let Some(first) = this.first.take() {
-            if let Some(events) = &mut this.events {
-                events.follow(&first);
-            }
+            this.follow(&first);
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         if this.worker.is_none() {
-            return Poll::Ready(None);
+            return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
         }
         if this.ends.as_mut().is_some_and(|ends| ends.as_mut().poll(context).is_ready()) {
             this.ends = None;
@@ -206,9 +231,7 @@ impl Body for Relay {
                     tracing::warn!(most, "the worker's answer is too large and is cut");
                     return Poll::Ready(this.break_off(Some(Cause::ReplyTooLarge { most })));
                 }
-                if let Some(events) = &mut this.events {
-                    events.follow(&data);
-                }
+                this.follow(&data);
                 this.spoken = this.heard;
                 // A reader that was told the length does not ask for more after the last byte.
                 if this.worker.as_ref().is_some_and(|(body, _)| body.is_end_stream()) {
@@ -218,7 +241,7 @@ impl Body for Relay {
             }
             Poll::Ready(None) => {
                 this.complete();
-                Poll::Ready(None)
+                Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))))
             }
             Poll::Ready(Some(Err(fault))) => {
                 tracing::warn!(%fault, "the worker broke off within its answer");
@@ -237,7 +260,7 @@ impl Body for Relay {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.worker.is_none()
+        self.first.is_none() && self.worker.is_none() && self.last.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -122,6 +122,7 @@ async fn a_client_that_reads_a_long_answer_steadily_is_served_to_its_end() {
         for _ in 0..200 {
             talk.chunk([b"data: ".to_vec(), vec![b'x'; 60_000], b"\n\n".to_vec()].concat()).await;
         }
+        talk.chunk(ANSWER).await;
         talk.last_chunk().await;
         Next::Keep(talk)
     })
@@ -129,5 +130,7 @@ async fn a_client_that_reads_a_long_answer_steadily_is_served_to_its_end() {
     let edge = edge(&worker, |config| config.connections.write_stall = 4 * SHORT).await;
     let mut client: Client = edge.client().await;
     client.post(MODERN, MODERN_LIST).await;
-    assert_eq!(client.answer().await.body.len(), 200 * 60_008);
+    assert_eq!(client.answer().await.body.len(), 200 * 60_008 + ANSWER.len());
 }
+
+const ANSWER: &str = "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n";

@@ -105,7 +105,7 @@ async fn a_stream_passes_chunk_by_chunk_as_it_comes() {
         let mut turn = turn.clone();
         async move {
             talk.events().await;
-            for (at, piece) in ["data: 1\r\n\r\n", ": c\n\nid: 2\nda", "ta: \u{fffd}\n\n"].into_iter().enumerate() {
+            for (at, piece) in PIECES.into_iter().enumerate() {
                 turn.wait_for(|turn| *turn >= at).await.unwrap();
                 talk.chunk(piece).await;
             }
@@ -121,12 +121,15 @@ async fn a_stream_passes_chunk_by_chunk_as_it_comes() {
     assert_eq!(header(&head, "content-type"), Some("text/event-stream"));
     assert_eq!(header(&head, "cache-control"), Some("no-cache, no-transform"));
     assert_eq!(header(&head, "x-accel-buffering"), Some("no"));
-    for (turn, piece) in ["data: 1\r\n\r\n", ": c\n\nid: 2\nda", "ta: \u{fffd}\n\n"].into_iter().enumerate() {
+    for (turn, piece) in PIECES.into_iter().enumerate() {
         go.send_replace(turn);
         assert_eq!(client.chunk().await.as_deref(), Some(piece.as_bytes()));
     }
     assert_eq!(client.chunk().await, None);
 }
+
+const PIECES: [&str; 3] =
+    ["data: 1\r\n\r\n", ": c\n\nid: 2\nda", "ta: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"\u{fffd}\"}\n\n"];
 
 #[tokio::test]
 async fn connections_to_a_worker_are_kept() {

@@ -50,7 +50,7 @@ async fn opened(edge: &Edge, way: &str, session: &str) -> Client {
 
 #[tokio::test]
 async fn the_head_comes_before_any_event_and_each_event_before_the_next_is_made() {
-    const PIECES: &[&[u8]] = &[b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n"];
+    const PIECES: &[&[u8]] = &[b"data: 1\n\n", b"data: 2\n\n", b"data: {\"id\":7,\"result\":{}}\n\n"];
     for way in WAYS {
         let (go, turn) = watch::channel(0);
         let worker = streaming(PIECES, turn).await;
@@ -161,6 +161,7 @@ async fn a_call_that_reports_all_the_while_outlives_the_clock_on_silence_many_ti
             tick.tick().await;
             talk.chunk("data: {}\n\n").await;
         }
+        talk.chunk("data: {\"id\":7,\"result\":{}}\n\n").await;
         talk.last_chunk().await;
         Next::Keep(talk)
     })
@@ -170,7 +171,8 @@ async fn a_call_that_reports_all_the_while_outlives_the_clock_on_silence_many_ti
     let session = edge.session().await;
     for way in ["a legacy call", "a modern call"] {
         let answer = opened(&edge, way, &session).await.answer().await;
-        assert_eq!((answer.status, answer.text()), (200, &*"data: {}\n\n".repeat(30)), "{way}");
+        let whole = "data: {}\n\n".repeat(30) + "data: {\"id\":7,\"result\":{}}\n\n";
+        assert_eq!((answer.status, answer.text()), (200, &*whole), "{way}");
     }
     let default = Bounds::default();
     let longest = Duration::from_secs(121);
