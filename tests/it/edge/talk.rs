@@ -20,6 +20,16 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
+/// An answer as far as it came.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+    /// With its end.
+    pub(crate) whole: bool,
+}
+
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self::over(within(TcpStream::connect(address)).await.unwrap())
@@ -123,6 +133,48 @@ impl Client {
                 return std::mem::take(&mut self.read);
             }
         }
+    }
+
+    /// The next answer up to its end, or to where the edge closes.
+    pub(crate) async fn told(&mut self) -> Told {
+        self.begun().await;
+        let head = self.head().await;
+        let (status, mut body) = (status(&head), Vec::new());
+        if header(&head, "transfer-encoding").is_some() {
+            let whole = loop {
+                let line = self.read.windows(2).position(|window| window == b"\r\n");
+                let size =
+                    line.map(|at| usize::from_str_radix(std::str::from_utf8(&self.read[..at]).unwrap(), 16).unwrap());
+                match (line, size) {
+                    (Some(at), Some(size)) if self.read.len() >= at + size + 4 => {
+                        body.extend_from_slice(&self.read[at + 2..at + 2 + size]);
+                        self.read.drain(..at + size + 4);
+                        if size == 0 {
+                            break true;
+                        }
+                    }
+                    _ if self.is_more().await => {}
+                    _ => break false,
+                }
+            };
+            return Told { status, head, body, whole };
+        }
+        let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
+        while self.read.len() < length && self.is_more().await {}
+        let whole = self.read.len() >= length;
+        let body = self.read.drain(..length.min(self.read.len())).collect();
+        Told { status, head, body, whole }
+    }
+
+    /// Waits for the head of an answer, leaving it to be read.
+    pub(crate) async fn begun(&mut self) {
+        while !self.read.windows(4).any(|window| window == b"\r\n\r\n") {
+            self.more().await;
+        }
+    }
+
+    async fn is_more(&mut self) -> bool {
+        matches!(within(self.stream.read_buf(&mut self.read)).await, Ok(1..))
     }
 
     async fn chunks(&mut self) -> Vec<u8> {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kit::tasks::Tasks;
 use serde_json::Value;
@@ -16,6 +17,7 @@ use super::setting::within;
 pub(crate) struct Worker {
     pub(crate) address: SocketAddr,
     arrived: watch::Sender<Vec<Arrival>>,
+    opened: watch::Sender<usize>,
     closed: watch::Sender<usize>,
     tasks: Tasks,
 }
@@ -48,15 +50,24 @@ impl Worker {
     where
         F: Future<Output = Next> + Send + 'static,
     {
+        Self::at(TcpListener::bind("127.0.0.1:0").await.unwrap(), script)
+    }
+
+    /// Such a worker behind a listener that there is already.
+    pub(crate) fn at<F>(listener: TcpListener, script: impl Fn(Arrival, Talk) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Next> + Send + 'static,
+    {
         let script: Arc<Script> = Arc::new(move |arrival, talk| Box::pin(script(arrival, talk)));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (arrived, closed, tasks) = (watch::Sender::new(Vec::new()), watch::Sender::new(0), Tasks::new());
-        let (tell, ended, inner) = (arrived.clone(), closed.clone(), tasks.clone());
+        let opened = watch::Sender::new(0);
+        let (tell, ended, begun, inner) = (arrived.clone(), closed.clone(), opened.clone(), tasks.clone());
         tasks.start(async move {
             let mut connection = 0;
             while let Ok((stream, _)) = listener.accept().await {
                 connection += 1;
+                begun.send_replace(connection);
                 let (script, tell, ended) = (Arc::clone(&script), tell.clone(), ended.clone());
                 inner.start(async move {
                     serve(Talk { stream }, connection, &script, &tell).await;
@@ -64,7 +75,7 @@ impl Worker {
                 });
             }
         });
-        Self { address, arrived, closed, tasks }
+        Self { address, arrived, opened, closed, tasks }
     }
 
     /// A worker without sessions that answers everything at once.
@@ -95,6 +106,11 @@ impl Worker {
         within(arrived.wait_for(|arrived| arrived.len() >= count)).await.unwrap().clone()
     }
 
+    /// Everything that has arrived until now.
+    pub(crate) fn arrived(&self) -> Vec<Arrival> {
+        self.arrived.borrow().clone()
+    }
+
     /// How much has arrived until now.
     pub(crate) fn count(&self) -> usize {
         self.arrived.borrow().len()
@@ -104,6 +120,18 @@ impl Worker {
     pub(crate) async fn closed(&self, count: usize) {
         let mut closed = self.closed.subscribe();
         within(closed.wait_for(|closed| *closed >= count)).await.unwrap();
+    }
+
+    /// Closes its listener and all its connections.
+    pub(crate) async fn die(self) {
+        self.tasks.abort();
+        within(self.tasks.drained()).await;
+    }
+
+    /// Waits until no more than so many connections are open.
+    pub(crate) async fn open(&self, most: usize) {
+        let mut closed = self.closed.subscribe();
+        within(closed.wait_for(|closed| self.opened.borrow().saturating_sub(*closed) <= most)).await.unwrap();
     }
 }
 
@@ -122,6 +150,21 @@ impl Talk {
     /// Where the edge found the worker.
     pub(crate) fn address(&self) -> SocketAddr {
         self.stream.local_addr().unwrap()
+    }
+
+    /// Sends and says whether the edge was there to take it.
+    pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok()
+    }
+
+    /// Lets so much time pass, and says whether the edge is still there then.
+    pub(crate) async fn waits(&mut self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.abandoned()).await.is_err()
+    }
+
+    /// The connection will end with a reset.
+    pub(crate) fn will_reset(&self) {
+        self.stream.set_zero_linger().unwrap();
     }
 
     pub(crate) async fn json(&mut self, headers: &str, body: &str) {
