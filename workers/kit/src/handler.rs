@@ -16,7 +16,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::worker::{Call, Caller, Content, Pending, Progress, Refused, Reply, Worker};
+use crate::worker::{Call, Caller, Catalogue, Content, Pending, Progress, Refused, Reply, Worker};
 
 /// Serves one worker; clones share the bound on calls.
 #[derive(Clone)]
@@ -65,12 +65,17 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // The list is one page, so nobody was ever handed a cursor; an empty one is a client's way to say none.
+        if page.and_then(|page| page.cursor).is_some_and(|cursor| !cursor.is_empty()) {
+            return Err(ErrorData::invalid_params("the cursor is none that was handed out", None));
+        }
         let catalogue = self.worker.catalogue();
-        let list = ListToolsResult::with_all_items(catalogue.tools().to_vec());
+        let mut list = ListToolsResult::with_all_items(catalogue.tools().to_vec());
         if is_modern(&context) {
+            list.meta = signed(None, catalogue);
             Ok(list.with_ttl_ms(catalogue.fresh_milliseconds()).with_cache_scope(catalogue.scope()))
         } else {
             Ok(list)
@@ -86,8 +91,16 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let modern = is_modern(&context);
+        let answer = |reply| {
+            let mut result = result(reply);
+            if modern {
+                result.meta = signed(result.meta.take(), self.worker.catalogue());
+            }
+            Ok(result.into())
+        };
         let Ok(_slot) = self.slots.try_acquire() else {
-            return Ok(result(Reply::failure(TOO_MANY_CALLS)).into());
+            return answer(Reply::failure(TOO_MANY_CALLS));
         };
         let token = context.meta.get_progress_token();
         let call = Call {
@@ -101,7 +114,7 @@ impl ServerHandler for Handler {
             // Nobody reads this answer: the client has cancelled the call or is gone.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
             outcome = contained(self.worker.call(call)) => match outcome {
-                Some(Ok(reply)) => Ok(result(reply).into()),
+                Some(Ok(reply)) => answer(reply),
                 Some(Err(refused @ (Refused::UnknownTool(_) | Refused::InvalidArguments(_)))) => {
                     Err(ErrorData::invalid_params(refused.to_string(), None))
                 }
@@ -125,6 +138,14 @@ async fn contained<T>(mut call: Pending<'_, T>) -> Option<T> {
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// Without a session each result says who made it; within one the answer to `initialize` has said so.
+fn signed(meta: Option<MetaObject>, catalogue: &Catalogue) -> Option<MetaObject> {
+    let Ok(server) = serde_json::to_value(catalogue.server()) else { return meta };
+    let mut meta = meta.unwrap_or_default();
+    meta.0.insert(SERVER_INFO.to_owned(), server);
+    Some(meta)
 }
 
 fn result(reply: Reply) -> CallToolResult {
@@ -170,6 +191,7 @@ pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// What a line or body that is not JSON gets.
 pub(crate) const PARSE_ERROR: i32 = -32700;
 
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const BROKEN: &str = "the tool broke down; whether it took effect is unknown, and it was not repeated";
 const TOO_MANY_CALLS: &str = "Too many calls are running at once. Nothing was started. Next: wait for one of them to \
                               answer, then call again.";

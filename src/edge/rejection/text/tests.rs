@@ -113,3 +113,14 @@ fn a_refused_version_is_answered_with_those_that_the_client_can_use_instead() {
     }
     assert_eq!(supported(retired), r#""2025-11-25""2025-06-18""2025-03-26""#);
 }
+
+#[test]
+fn every_code_is_the_protocols_or_lies_outside_of_its_range() {
+    for cause in causes() {
+        let code = cause.code();
+        let known = [-32700, -32600, -32601, -32602, -32020, -32022].contains(&code);
+        // On -32001 clients of sessions initialize again; who has no session cannot lose one.
+        let lost = cause == Cause::UnknownSession && code == -32001;
+        assert!(known || lost || !(-32_768..=-32_000).contains(&code), "{cause:?}: {code}");
+    }
+}

@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 
 use crate::worker::{Watched, soon, watched};
 
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
-    worker: Arc<Watched>,
+    pub(crate) worker: Arc<Watched>,
     stop: Option<oneshot::Sender<()>>,
     tasks: Tasks,
 }
 
-fn server(limits: Limits) -> Server {
+pub(crate) fn server(limits: Limits) -> Server {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (worker, tasks) = (watched(), Tasks::new());
@@ -35,14 +35,14 @@ fn server(limits: Limits) -> Server {
 }
 
 /// A request that would be served as it is; tests change one thing.
-struct Request {
+pub(crate) struct Request {
     line: String,
     headers: Vec<(&'static str, String)>,
     body: String,
 }
 
 impl Request {
-    fn new(method: &str, params: Value) -> Self {
+    pub(crate) fn new(method: &str, params: Value) -> Self {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let headers = [
             ("host", "localhost".to_owned()),
@@ -54,44 +54,49 @@ impl Request {
         Self { line: "POST /".to_owned(), headers: headers.to_vec(), body }
     }
 
-    fn call(tool: &str, arguments: Value) -> Self {
+    pub(crate) fn call(tool: &str, arguments: Value) -> Self {
         Self::new("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    fn modern(method: &str, mut params: Value) -> Self {
+    pub(crate) fn modern(method: &str, mut params: Value) -> Self {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let name = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str());
+        let name = name.unwrap_or_default().to_owned();
         let request = Self::new(method, params).with("mcp-protocol-version", "2026-07-28").with("mcp-method", method);
         if name.is_empty() { request } else { request.with("mcp-name", &name) }
     }
 
-    fn with(mut self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(present, _)| *present != name);
         self
     }
 
-    fn line(self, line: &str) -> Self {
+    pub(crate) fn line(self, line: &str) -> Self {
         Self { line: line.to_owned(), ..self }
     }
 
-    fn body(self, body: impl Into<String>) -> Self {
+    pub(crate) fn body(self, body: impl Into<String>) -> Self {
         Self { body: body.into(), ..self }
     }
 
-    fn head(&self) -> String {
+    pub(crate) fn text(&self) -> &str {
+        &self.body
+    }
+
+    pub(crate) fn head(&self) -> String {
         let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!("{} HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n", self.line, self.body.len())
     }
 }
 
 impl Server {
-    async fn send(&self, request: &Request) -> TcpStream {
+    pub(crate) async fn send(&self, request: &Request) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.head().as_bytes()).await.unwrap();
         // A refusal may come before the body is read.
@@ -100,17 +105,17 @@ impl Server {
     }
 
     /// Status and body of the answer.
-    async fn ask(&self, request: Request) -> (u16, String) {
+    pub(crate) async fn ask(&self, request: Request) -> (u16, String) {
         soon(async { answer(self.send(&request).await).await }).await
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         drop(self.stop.take());
         soon(self.tasks.drained()).await;
     }
 }
 
-async fn answer(mut stream: TcpStream) -> (u16, String) {
+pub(crate) async fn answer(mut stream: TcpStream) -> (u16, String) {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).unwrap();
@@ -118,8 +123,8 @@ async fn answer(mut stream: TcpStream) -> (u16, String) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-fn error_code(body: &str) -> i64 {
-    serde_json::from_str::<Value>(body).unwrap()["error"]["code"].as_i64().unwrap()
+pub(crate) fn error_code(body: &str) -> i64 {
+    serde_json::from_str::<Value>(body).unwrap()["error"]["code"].as_i64().expect(body)
 }
 
 fn text(body: &str) -> String {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod revisions;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod worker;
