@@ -90,11 +90,9 @@ async fn a_state_with_the_number_of_one_that_is_gone_has_groups_of_its_own_that_
         let number = path.metadata().unwrap().ino();
         std::fs::remove_dir_all(&path).unwrap();
         // A path of its own, so that the old groups are nobody's while the new ones are made.
-        let fresh = place.path().join(format!("state-{round}"));
-        std::fs::create_dir(&fresh).unwrap();
-        if fresh.metadata().unwrap().ino() != number {
+        let Some(fresh) = with_number(number, &place.path().join(format!("made-{round}"))) else {
             return crate::skip::skipped("a recycled number", "this file system did not give the number again");
-        }
+        };
         let sweeper = tokio::task::spawn_blocking({
             let elsewhere = elsewhere.clone();
             move || {
@@ -117,6 +115,16 @@ async fn a_state_with_the_number_of_one_that_is_gone_has_groups_of_its_own_that_
         std::fs::remove_dir_all(&fresh).unwrap();
         std::fs::create_dir(&path).unwrap();
     }
+}
+
+/// A new folder with this number, if the file system gives it again. It is asked for one beside the other.
+fn with_number(number: u64, named: &Path) -> Option<PathBuf> {
+    let mut made = (0..2000).map(|count| {
+        let path = named.with_added_extension(count.to_string());
+        std::fs::create_dir(&path).unwrap();
+        path
+    });
+    made.find(|path| path.metadata().unwrap().ino() == number)
 }
 
 /// A group that goes with the test, however that ends.
