@@ -80,9 +80,13 @@ async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Resu
     output.start(async move { drop(pouring.await) });
     others.start(streams::feed(streams::input().map_err(anyhow::Error::new)?, to));
     others.start(async move {
-        while resized.recv().await.is_some() {
+        // First without a signal: it may have changed since it was asked for, when nobody listened yet.
+        loop {
             if let Ok(size) = tcgetwinsize(rustix::stdio::stdin()) {
                 let _ = tcsetwinsize(&terminal, size);
+            }
+            if resized.recv().await.is_none() {
+                return;
             }
         }
     });
