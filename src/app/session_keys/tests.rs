@@ -120,14 +120,14 @@ enum Happening {
     Seals(bool),
 }
 
-/// An edge and what it read when.
+/// An edge with what it read, and since when there is more to read.
 struct Edge {
     keys: Keys,
-    read: Duration,
+    behind: Option<Duration>,
 }
 
 fn reading(path: &Path, at: Duration) -> Edge {
-    Edge { keys: load(path).expect("read").expect("there").keys(at, WEEK), read: at }
+    Edge { keys: load(path).expect("read").expect("there").keys(at, WEEK), behind: None }
 }
 
 proptest::proptest! {
@@ -150,19 +150,21 @@ proptest::proptest! {
         read_or_make(&path, WEEK).expect("made");
         let mut at = now();
         let mut edges = [reading(&path, at), reading(&path, at)];
-        let (mut rotated, mut sealed) = (at, Vec::new());
+        let mut sealed = Vec::new();
         for (wait, happening) in happenings {
             at += Duration::from_secs(wait);
-            // The promise is for edges that have read the file within the grace of its change.
+            // The promise is for edges that have read the file within the grace of each change.
             for edge in &mut edges {
-                if edge.read < rotated && at >= rotated + GRACE {
-                    *edge = reading(&path, rotated + GRACE);
+                if let Some(late) = edge.behind.map(|behind| behind + GRACE).filter(|late| *late <= at) {
+                    *edge = reading(&path, late);
                 }
             }
             match happening {
                 Happening::Rotates => {
                     if rotate(&path, at, GRACE).is_ok() {
-                        rotated = at;
+                        for edge in &mut edges {
+                            edge.behind.get_or_insert(at);
+                        }
                     }
                 }
                 Happening::Reloads(which) => edges[usize::from(which)] = reading(&path, at),
