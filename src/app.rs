@@ -17,6 +17,7 @@ mod worker_half;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -134,7 +135,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         Some(keys) => keys,
         None => session_keys::ephemeral()?,
     };
-    let tombstones = secrets::tombstones(config.state.as_ref(), &limits.sessions)?;
+    let tombstones = config.state.as_ref().map(|state| taken(|| state.tombstones())).transpose()?;
     let begin = BeginEdge {
         verbosity: config.verbosity.word(),
         limits,
@@ -151,7 +152,14 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let socket = config.state.as_ref().map(StateDir::operator_socket);
     let plan = Plan {
         program,
-        edge: EdgePlan { role: EDGE, listener, user, begin, tombstones, monitoring },
+        edge: EdgePlan {
+            role: EDGE,
+            listener,
+            user,
+            begin,
+            tombstones: tombstones.map(|files| files.map(OwnedFd::from)),
+            monitoring,
+        },
         worker,
         credentials: absolute(&config.credentials)?,
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
@@ -254,11 +262,12 @@ async fn heed(mut hangups: Hangups, ask: mpsc::Sender<Asked>) {
     }
 }
 
-/// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone.
-fn taken(lock: impl Fn() -> Result<Lock, StateError>) -> Result<Lock, StateError> {
+/// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone, its edge
+/// until it has ended.
+fn taken<T>(take: impl Fn() -> Result<T, StateError>) -> Result<T, StateError> {
     let began = kit::clock::now();
     loop {
-        match lock() {
+        match take() {
             Err(StateError::Held(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
                 std::thread::sleep(LOCK_PAUSE);
             }

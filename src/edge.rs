@@ -73,7 +73,6 @@ pub(crate) use limits::{Bounded, Verb};
 pub(crate) use rate::Paced;
 pub(crate) use rejection::{Cause, Rejection};
 pub(crate) use request::{Accepted, Head, Reference, RequestBody, RequestId};
-pub(crate) use session::compacted_tombstones;
 pub(crate) use session::{Departed, Flight, Opened, Reply, Routed, Session};
 pub(crate) use version::Version;
 
@@ -82,8 +81,9 @@ pub struct Parts {
     pub credentials: Arc<dyn Authority>,
     pub routes: Routes,
     pub session_key: SessionKey,
-    /// Where ended sessions are recorded: opened for reading and appending. None: an end is forgotten with the process.
-    pub tombstones: Option<File>,
+    /// Where ended sessions are recorded: two files of ours alone, opened for reading and appending. None: an end is
+    /// forgotten with the process.
+    pub tombstones: Option<[File; 2]>,
     /// What is to be taken up while it serves.
     pub reloads: mpsc::Receiver<Reload>,
 }
@@ -165,6 +165,7 @@ pub async fn serve(
         tokio::select! {
             () = &mut stop => break,
             _ = sweeps.tick() => lasting.sweep(),
+            () = lasting.sessions.grown() => owned.drivers.start(lasting.sessions.compact()),
             Some(reload) = reloads.recv() => {
                 let path = lasting.path(&reload.config, reload.routes, &reload.session_key);
                 #[cfg(feature = "tls")]
@@ -219,7 +220,7 @@ impl Lasting {
     fn new(
         config: &Config,
         credentials: Arc<dyn Authority>,
-        tombstones: Option<File>,
+        tombstones: Option<[File; 2]>,
         owned: &Owned,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, ServeError> {

@@ -6,7 +6,8 @@
 //! operator.sock the running service's door for the command line
 //! admin.sock    the running service's door for monitoring
 //! tokens.json   credentials          session.key   seals sessions
-//! tombstones.jsonl                   tokens/       tokens that quickstart minted, a file each
+//! tombstones.jsonl, tombstones.2.jsonl  sessions that were ended, in turns
+//! tokens/       tokens that quickstart minted, a file each
 //! imports/      NAME while that tenant is being imported
 //! ballast       given up where the disk is full
 //! sandbox/      the sandbox worker's own
@@ -86,9 +87,22 @@ impl StateDir {
         self.0.join("session.key")
     }
 
-    #[must_use]
-    pub fn tombstones(&self) -> PathBuf {
-        self.0.join("tombstones.jsonl")
+    /// The record of ended sessions, opened for reading and appending. It stays ours until the last copy of the
+    /// descriptors is closed: by an edge, which may live a moment longer than a service that was killed.
+    ///
+    /// # Errors
+    /// When another edge has it, or it cannot be opened.
+    pub fn tombstones(&self) -> Result<[File; 2], StateError> {
+        let [first, second] = ["tombstones.jsonl", "tombstones.2.jsonl"].map(|name| {
+            let path = self.0.join(name);
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open", &path))
+        });
+        let (first, second) = (first?, second?);
+        match first.try_lock() {
+            Ok(()) => Ok([first, second]),
+            Err(TryLockError::WouldBlock) => Err(StateError::Held(self.0.clone())),
+            Err(TryLockError::Error(fault)) => Err(at("lock", &self.0)(fault)),
+        }
     }
 
     #[must_use]

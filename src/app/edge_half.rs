@@ -85,7 +85,7 @@ async fn live(inherited: Inherited) -> ExitCode {
 /// What came with the beginning, each thing by its name.
 #[derive(Default)]
 struct Handover {
-    tombstones: Option<OwnedFd>,
+    tombstones: Option<[OwnedFd; 2]>,
     monitoring: Option<OwnedFd>,
 }
 
@@ -95,11 +95,15 @@ impl Handover {
             return None;
         }
         let mut handover = Self::default();
+        let mut tombstones = Vec::new();
         for (what, descriptor) in with.into_iter().zip(descriptors) {
             match what {
-                Handed::Tombstones => handover.tombstones = Some(descriptor),
+                Handed::Tombstones => tombstones.push(descriptor),
                 Handed::Monitoring => handover.monitoring = Some(descriptor),
             }
+        }
+        if !tombstones.is_empty() {
+            handover.tombstones = Some(tombstones.try_into().ok()?);
         }
         Some(handover)
     }
@@ -151,7 +155,7 @@ async fn serve(
         credentials: Arc::new(credentials),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
-        tombstones: handed.tombstones.map(File::from),
+        tombstones: handed.tombstones.map(|files| files.map(File::from)),
         reloads,
     };
     if let Some(socket) = handed.monitoring {

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::secrets::{NoRandomness, random};
 use super::words::{Key as Known, Keys};
 
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +31,8 @@ pub enum KeyError {
     TooSoon { path: PathBuf, wait: Duration },
     #[error("a fresh key can wait for {} h at most, as long as a session lives", .0.as_secs() / 3600)]
     TooLate(Duration),
-    #[error("the system has no randomness")]
-    NoRandomness,
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
 }
 
 type Key = [u8; KEY_BYTES];
@@ -158,12 +159,6 @@ fn load(path: &Path) -> Result<Option<Ring>, KeyError> {
 fn write(path: &Path, ring: Ring) -> Result<Ring, KeyError> {
     kit::durable::replace(path, 0o600, &ring.bytes()).map_err(at("write", path))?;
     Ok(ring)
-}
-
-fn random() -> Result<Key, KeyError> {
-    let mut bytes = [0; KEY_BYTES];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_unspecified| KeyError::NoRandomness)?;
-    Ok(bytes)
 }
 
 fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeyError {

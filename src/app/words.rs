@@ -35,7 +35,7 @@ pub enum ToEdge {
 /// What a descriptor that an edge begins with is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Handed {
-    /// The record of ended sessions, opened for reading and appending.
+    /// One of both files with ended sessions, opened for reading and appending.
     Tombstones,
     /// The listening socket at which the operator's monitoring asks.
     Monitoring,

@@ -76,7 +76,7 @@ fn failure(fault: KeyError) -> Failure {
         KeyError::Loose { .. } => Code::NotAllowed,
         KeyError::Broken(_) => Code::Configuration,
         KeyError::TooSoon { .. } => Code::Exists,
-        KeyError::Io { .. } | KeyError::NoRandomness => Code::Failed,
+        KeyError::Io { .. } | KeyError::NoRandomness(_) => Code::Failed,
     };
     Failure::new(fault).code(code)
 }

@@ -102,7 +102,8 @@ pub struct Sessions {
     pub lifetime: Duration,
     /// Ended sessions remembered one by one for each tenant; past these the tenant's minimum issue time rises.
     pub most_tombstones_per_tenant: usize,
-    /// The record of ended sessions grows while the service runs, and is made small again when it starts.
+    /// Of each of the two files with ended sessions. One that grows is made small while the service runs: this much
+    /// takes ends that have not expired, and what does not fit is refused.
     pub most_tombstone_bytes: u64,
 }
 

@@ -25,8 +25,6 @@ use crate::worker::{Routes, Upstream};
 
 pub use seal::SessionKey;
 
-pub(crate) use table::compacted as compacted_tombstones;
-
 pub(crate) use flights::Flight;
 pub(crate) use table::{Departed, OpenError};
 
@@ -98,8 +96,26 @@ impl Sessions {
 
 impl Lasting {
     /// The table of live and ended sessions, with what an earlier edge recorded in `tombstones`.
-    pub(crate) fn open(limits: Limits, tombstones: Option<std::fs::File>) -> Result<Self, OpenError> {
-        Ok(Self { table: Arc::new(Table::open(limits, tombstones)?), flights: Arc::default() })
+    pub(crate) fn open(limits: Limits, tombstones: Option<[std::fs::File; 2]>) -> Result<Self, OpenError> {
+        let table = Table::open(limits, tombstones, kit::clock::since_epoch())?;
+        Ok(Self { table: Arc::new(table), flights: Arc::default() })
+    }
+
+    /// Resolves when the record of ended sessions has grown, and is to be compacted if it is time.
+    pub(crate) async fn grown(&self) {
+        self.table.grown().await;
+    }
+
+    /// Makes the record small, if it is time. Dropped meanwhile, it is done all the same.
+    pub(crate) fn compact(&self) -> impl Future<Output = ()> + Send + use<> {
+        let table = Arc::clone(&self.table);
+        async move {
+            let compact = move || table.compact(kit::clock::now(), kit::clock::since_epoch());
+            if let Ok(Err(fault)) = tokio::task::spawn_blocking(compact).await {
+                let fault: &dyn std::error::Error = &fault;
+                tracing::warn!(fault, "ended sessions take more of the disk than they need");
+            }
+        }
     }
 
     pub(crate) fn adopt(&self, limits: Limits) {

@@ -35,7 +35,8 @@ pub struct EdgePlan {
     pub listener: TcpListener,
     pub user: Option<User>,
     pub begin: BeginEdge,
-    pub tombstones: Option<OwnedFd>,
+    /// The record of ended sessions.
+    pub tombstones: Option<[OwnedFd; 2]>,
     /// Where monitoring asks, already listening.
     pub monitoring: Option<OwnedFd>,
 }

@@ -16,13 +16,12 @@ impl Supervisor {
         {
             sandbox.up = self.worker.is_ready() || self.worker_missed.is_some();
         }
-        let handed = [(Handed::Tombstones, &edge.tombstones), (Handed::Monitoring, &edge.monitoring)];
+        let tombstones = edge.tombstones.iter().flatten().map(|descriptor| (Handed::Tombstones, descriptor));
+        let monitoring = edge.monitoring.iter().map(|descriptor| (Handed::Monitoring, descriptor));
         let (mut with, mut descriptors) = (Vec::new(), Vec::new());
-        for (what, descriptor) in handed {
-            if let Some(descriptor) = descriptor {
-                with.push(what);
-                descriptors.push(descriptor.try_clone()?);
-            }
+        for (what, descriptor) in tombstones.chain(monitoring) {
+            with.push(what);
+            descriptors.push(descriptor.try_clone()?);
         }
         let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
         self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));

@@ -13,6 +13,7 @@ mod exchange;
 mod faults;
 mod frames;
 mod half_sent;
+mod killed;
 mod listen;
 mod multiplexed;
 mod refusals;

@@ -3,16 +3,17 @@
 //! The sealed id proves that a session was given out; this table knows when it was last used and whether it has ended.
 //! Its live half is bounded. For the sandbox it is only a cache: an entry that is pushed out costs the session its idle
 //! clock and nothing else. A native worker keeps something for each session, so there an entry stays until its session
-//! has ended, and what does not fit is refused before the worker is asked ([`fixed`]). The ended half is kept for each tenant until the session would have expired anyway; past a bound it is the
-//! tenant's minimum issue time that rises, which ends older sessions early rather than reviving an ended one.
+//! has ended, and what does not fit is refused before the worker is asked ([`fixed`]). The ended half is kept for each
+//! tenant until the session would have expired anyway; past a bound it is the tenant's minimum issue time that rises,
+//! which ends older sessions early rather than reviving an ended one.
 
 mod ended;
 mod fixed;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, BufRead};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kit::Tenant;
@@ -21,7 +22,7 @@ use crate::edge::config::Sessions as Limits;
 use crate::identity::Catalogue;
 
 use super::seal::{Sealed, SessionId};
-use super::tombstones::{self, Record, Tombstones};
+use super::tombstones::{Record, Tombstones};
 
 use ended::{Ended, Times};
 pub(crate) use fixed::Departed;
@@ -30,7 +31,7 @@ pub(super) use fixed::{Full, Reservation};
 
 pub(crate) struct Table {
     state: Mutex<State>,
-    tombstones: Option<Tombstones>,
+    tombstones: Option<Arc<Tombstones>>,
 }
 
 /// What an earlier edge recorded cannot be read.
@@ -42,6 +43,11 @@ pub(crate) struct OpenError(#[source] io::Error);
 #[derive(Debug, thiserror::Error)]
 #[error("the end of a session cannot be written down")]
 pub(super) struct EndError(#[source] io::Error);
+
+/// The record stays as long as it is.
+#[derive(Debug, thiserror::Error)]
+#[error("the record of ended sessions cannot be made smaller")]
+pub(super) struct CompactError(#[source] io::Error);
 
 #[derive(Default)]
 struct State {
@@ -65,34 +71,17 @@ struct Live {
     held: Option<Departed>,
 }
 
-/// The same record without what no longer matters: ends of sessions that have expired since. Each tenant keeps as many
-/// lines as the table remembers of it, and one for the rest.
-pub(crate) fn compacted(record: &mut impl BufRead, limits: &Limits, today: Duration) -> io::Result<Vec<u8>> {
-    let mut state = State::default();
-    tombstones::read(record, |record| {
-        if !record.is_over(limits.lifetime, today) {
-            state.recall(record, limits.most_tombstones_per_tenant);
-        }
-    })?;
-    let mut text = Vec::new();
-    for (tenant, ended) in state.ended {
-        tombstones::write(&ended.into_records(&tenant), &mut text)?;
-    }
-    Ok(text)
-}
-
 impl Table {
-    pub(super) fn open(limits: Limits, file: Option<File>) -> Result<Self, OpenError> {
+    /// With what an earlier edge recorded in these files; blocking, for the start.
+    pub(super) fn open(limits: Limits, files: Option<[File; 2]>, today: Duration) -> Result<Self, OpenError> {
         let mut state = State { limits: limits.clone(), ..State::default() };
-        let tombstones =
-            file.map(|file| Tombstones::open(file, limits.most_tombstone_bytes)).transpose().map_err(OpenError)?.map(
-                |(tombstones, records)| {
-                    for record in records {
-                        state.recall(record, limits.most_tombstones_per_tenant);
-                    }
-                    tombstones
-                },
-            );
+        let recall = |record: Record| {
+            if !record.is_over(limits.lifetime, today) {
+                state.recall(record, limits.most_tombstones_per_tenant);
+            }
+        };
+        let open = |files| Tombstones::open(files, limits.most_tombstone_bytes, recall);
+        let tombstones = files.map(open).transpose().map_err(OpenError)?.map(Arc::new);
         Ok(Self { state: Mutex::new(state), tombstones })
     }
 
@@ -136,6 +125,29 @@ impl Table {
             Some(tombstones) => tombstones.append(&records).await.map_err(EndError),
             None => Ok(()),
         }
+    }
+
+    /// Resolves when the record of ended sessions has grown.
+    pub(super) async fn grown(&self) {
+        match &self.tombstones {
+            Some(tombstones) => tombstones.grown().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Makes the record small if it is time; blocking. Nothing else waits for it: the table is held for a tenant at a time.
+    pub(super) fn compact(&self, now: Instant, today: Duration) -> Result<(), CompactError> {
+        let Some(tombstones) = self.tombstones.as_ref().filter(|tombstones| tombstones.begin(now)) else {
+            return Ok(());
+        };
+        tombstones.compact(now, || self.kept(today)).map_err(CompactError)
+    }
+
+    /// What is to be remembered still of each tenant's ends, as it is when it comes to that tenant.
+    fn kept(&self, today: Duration) -> impl Iterator<Item = Vec<Record>> {
+        let state = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenants: Vec<_> = state().ended.keys().cloned().collect();
+        tenants.into_iter().map(move |tenant| state().keep(&tenant, today))
     }
 
     #[cfg(test)]
@@ -226,6 +238,17 @@ impl State {
         }];
         if ended.shrink(self.limits.most_tombstones_per_tenant) {
             records.push(Record::Minimum { tenant: session.tenant.clone(), minimum: ended.minimum });
+        }
+        records
+    }
+
+    /// What is to be remembered still of a tenant's ends; the rest is forgotten.
+    fn keep(&mut self, tenant: &Tenant, today: Duration) -> Vec<Record> {
+        let Some(ended) = self.ended.get_mut(tenant) else { return Vec::new() };
+        ended.sessions.retain(|_, times| times.expires > today);
+        let records = ended.records(tenant, self.limits.lifetime, today);
+        if records.is_empty() {
+            self.ended.remove(tenant);
         }
         records
     }

@@ -29,7 +29,7 @@ pub(crate) struct Edge {
     pub(crate) presence: Presence,
     stop: Option<oneshot::Sender<()>>,
     drained: oneshot::Receiver<Drained>,
-    home: TempDir,
+    home: Home,
     reload: mpsc::Sender<Reload>,
     _tasks: Tasks,
 }
@@ -44,9 +44,24 @@ pub(crate) struct Setting {
     key: [u8; 32],
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
-    home: Option<TempDir>,
+    home: Option<Home>,
     #[cfg(feature = "tls")]
     tls: Option<edge::tls::Identity>,
+}
+
+/// Where an edge's files are.
+enum Home {
+    Own(TempDir),
+    At(PathBuf),
+}
+
+impl Home {
+    fn path(&self) -> &std::path::Path {
+        match self {
+            Self::Own(own) => own.path(),
+            Self::At(path) => path,
+        }
+    }
 }
 
 impl Setting {
@@ -110,6 +125,12 @@ impl Setting {
         self
     }
 
+    /// Keeps its files in this folder, where another may have been.
+    pub(crate) fn at(mut self, home: PathBuf) -> Self {
+        self.home = Some(Home::At(home));
+        self
+    }
+
     pub(crate) fn key(mut self, byte: u8) -> Self {
         self.key = [byte; 32];
         self
@@ -117,7 +138,7 @@ impl Setting {
 
     pub(crate) async fn start(self) -> Edge {
         let tasks = Tasks::new();
-        let home = self.home.unwrap_or_else(|| tempfile::tempdir().unwrap());
+        let home = self.home.unwrap_or_else(|| Home::Own(tempfile::tempdir().unwrap()));
         let store = home.path().join("tokens.json");
         write_store(&store, &[("tok-alice", "alice"), ("tok-bob", "bob")]);
         let catalogue = if self.sandbox.is_some() { Catalogue::Sandbox } else { Catalogue::Native };
@@ -125,8 +146,8 @@ impl Setting {
         let credentials = Credentials::load(Opener::Path(store), rule, Loose::Warn, tasks.clone()).await.unwrap();
         let presence = Presence::up();
         let routes = routes(self.sandbox, &self.native, (&self.terms, &self.eras), &presence);
-        let tombstones = home.path().join("tombstones.jsonl");
-        let tombstones = File::options().read(true).append(true).create(true).open(tombstones).unwrap();
+        let tombstones = ["tombstones.jsonl", "tombstones.2.jsonl"]
+            .map(|name| File::options().read(true).append(true).create(true).open(home.path().join(name)).unwrap());
         let (reload, reloads) = mpsc::channel(1);
         let parts = Parts {
             credentials: Arc::new(credentials),

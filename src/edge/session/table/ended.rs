@@ -22,16 +22,17 @@ pub(super) struct Times {
 }
 
 impl Ended {
-    pub(super) fn into_records(self, tenant: &Tenant) -> Vec<Record> {
+    /// All of it that matters still.
+    pub(super) fn records(&self, tenant: &Tenant, lifetime: Duration, today: Duration) -> Vec<Record> {
         let minimum =
             (self.minimum > Duration::ZERO).then(|| Record::Minimum { tenant: tenant.clone(), minimum: self.minimum });
-        let sessions = self.sessions.into_iter().map(|(session, Times { issued, expires })| Record::Session {
+        let sessions = self.sessions.iter().map(|(session, Times { issued, expires })| Record::Session {
             tenant: tenant.clone(),
-            session,
-            issued,
-            expires,
+            session: *session,
+            issued: *issued,
+            expires: *expires,
         });
-        minimum.into_iter().chain(sessions).collect()
+        minimum.into_iter().chain(sessions).filter(|record| !record.is_over(lifetime, today)).collect()
     }
 
     /// Keeps at most so many sessions one by one; the oldest of the rest become a minimum issue time.

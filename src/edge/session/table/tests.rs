@@ -1,10 +1,11 @@
-use std::fs::File;
+mod record;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kit::Tenant;
 
-use super::{Full, Table, compacted};
+use super::{Full, Table};
 use crate::edge::Version;
 use crate::edge::config::Sessions as Limits;
 use crate::edge::session::seal::{Sealed, SessionId};
@@ -24,7 +25,7 @@ fn limits() -> Limits {
 }
 
 fn table() -> Table {
-    Table::open(limits(), None).expect("an empty table")
+    Table::open(limits(), None, today()).expect("an empty table")
 }
 
 fn session(tenant: &str, issued: u64) -> Sealed {
@@ -123,81 +124,6 @@ async fn past_its_bound_a_tenants_minimum_issue_time_rises() {
     assert!(!table.touch(&oldest, start, today()), "three raise the minimum past the oldest of them");
     assert!(table.touch(&newest, start, today()));
     assert!(table.touch(&bystander, start, today()));
-}
-
-#[tokio::test]
-async fn a_later_edge_knows_what_has_ended() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let open = || -> File {
-        let path = folder.path().join("tombstones.jsonl");
-        File::options().read(true).append(true).create(true).open(path).expect("a file")
-    };
-    let ended: Vec<_> = (1..=4).map(|issued| session("a", issued)).collect();
-    let first = Table::open(limits(), Some(open())).expect("a table");
-    for session in &ended {
-        first.end(session, today()).await.expect("written");
-    }
-    std::io::Write::write_all(&mut open(), b"{\"tenant\":\"a\",\"sess").expect("a torn line");
-    let (second, now): (_, Instant) = (Table::open(limits(), Some(open())).expect("a table"), kit::clock::now());
-    for session in &ended {
-        assert!(!second.touch(session, now, today()));
-    }
-    assert!(second.touch(&session("a", 9), now, today()));
-    let late = session("a", 8);
-    second.end(&late, today()).await.expect("written behind the torn line");
-    assert!(!Table::open(limits(), Some(open())).expect("a table").touch(&late, now, today()));
-}
-
-#[tokio::test]
-async fn a_compacted_record_keeps_the_living_alone_and_each_tenants_bound() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("tombstones.jsonl");
-    let open = || File::options().read(true).append(true).create(true).open(&path).expect("a file");
-    // "a" has one ended session that has expired meanwhile and one that has not; "b" as many as are kept, "c" one more.
-    let (expired, live, late) = (session("a", 1), session("a", 500), session("a", 8));
-    let kept = [session("b", 500), session("b", 501)];
-    let many = [session("c", 500), session("c", 501), session("c", 502)];
-    let first = Table::open(limits(), Some(open())).expect("a table");
-    for session in [&expired, &live, &kept[0], &kept[1], &many[0], &many[1], &many[2]] {
-        first.end(session, today()).await.expect("written");
-    }
-    std::io::Write::write_all(&mut open(), b"{\"tenant\":\"a\",\"sess").expect("a torn line");
-    let record = std::fs::read(&path).expect("a record");
-    let compact = |record: &[u8], today| compacted(&mut &*record, &limits(), today).expect("text in memory");
-    let lines = |text: &[u8], tenant: &str| {
-        let name = format!("\"tenant\":\"{tenant}\"");
-        String::from_utf8_lossy(text).lines().filter(|line| line.contains(&name)).count()
-    };
-    let small = compact(&record, expired.expires);
-    assert_eq!(["a", "b", "c"].map(|tenant| lines(&small, tenant)), [1, 2, 3], "a minimum stands for the rest");
-    assert_eq!(compact(&small, expired.expires).len(), small.len(), "there is nothing more to drop");
-    std::fs::write(&path, &small).expect("written");
-    let (second, now) = (Table::open(limits(), Some(open())).expect("a table"), kit::clock::now());
-    for session in [&live, &kept[0], &kept[1], &many[0], &many[1], &many[2]] {
-        assert!(!second.touch(session, now, before(expired.expires)));
-    }
-    assert!(second.touch(&late, now, before(expired.expires)), "no other session has ended");
-    assert_eq!(lines(&compact(&small, before(many[2].expires)), "c"), 1);
-    assert!(compact(&small, many[2].expires).is_empty(), "what has expired leaves nothing behind");
-    assert!(compact(&[b'x'; 100_000], today()).is_empty(), "nor does a line that nobody wrote");
-}
-
-#[tokio::test]
-async fn the_record_grows_to_its_bound_and_an_end_beyond_it_is_not_promised() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("tombstones.jsonl");
-    let open = || File::options().read(true).append(true).create(true).open(&path).expect("a file");
-    let length = || std::fs::metadata(&path).expect("a file").len();
-    let (first, second, third) = (session("a", 1), session("a", 1), session("a", 1));
-    Table::open(limits(), Some(open())).expect("a table").end(&first, today()).await.expect("written");
-    let each = length();
-    let table = |most| Table::open(Limits { most_tombstone_bytes: most, ..limits() }, Some(open())).expect("a table");
-    let full = table(2 * each - 1);
-    full.end(&second, today()).await.expect_err("one byte too few");
-    assert_eq!(length(), each, "nothing is written");
-    assert!(!full.touch(&second, kit::clock::now(), today()), "for now it has ended all the same");
-    table(2 * each).end(&third, today()).await.expect("written");
-    assert_eq!(length(), 2 * each);
 }
 
 #[test]
