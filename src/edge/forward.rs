@@ -219,7 +219,8 @@ impl Shared {
         }
         let mut answer =
             Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });
-        *answer.status_mut() = parts.status;
+        // The specification has one status for what is accepted without an answer.
+        *answer.status_mut() = if shape == Shape::Nothing { StatusCode::ACCEPTED } else { parts.status };
         *answer.headers_mut() = headers::answer(&parts.headers, shape);
         Ok(Reply { answer, opened })
     }

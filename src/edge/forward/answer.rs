@@ -70,12 +70,10 @@ pub(super) fn judge<B: Body>(response: &Response<B>, expects: Expects, absent: A
     let shape = kind.and_then(shape_of);
     let empty = response.body().is_end_stream() || status == StatusCode::NO_CONTENT;
     match shape {
-        _ if empty && status.is_success() => match expects {
-            Expects::Acceptance => Ok(Shape::Nothing),
-            Expects::Result | Expects::Stream => Err(Cause::WorkerAnswerUnusable("it is empty")),
-        },
-        Some(shape) if !empty => Ok(shape),
+        // What was not asked for has no answer, whatever the worker says beside its yes.
         _ if status.is_success() && expects == Expects::Acceptance => Ok(Shape::Nothing),
+        _ if status.is_success() && empty => Err(Cause::WorkerAnswerUnusable("it is empty")),
+        Some(shape) if !empty => Ok(shape),
         _ if status.is_success() => Err(Cause::WorkerAnswerUnusable("it is neither JSON nor an event stream")),
         _ if status == StatusCode::NOT_FOUND => Err(Cause::WorkerAnswerUnusable(ONLY_ABSENT)),
         _ => Err(Cause::WorkerError(status)),
@@ -156,7 +154,10 @@ mod tests {
         for status in [400, 404, 429, 500, 503] {
             assert_eq!(check(status, JSON, "{}", Expects::Result), Ok(Shape::Json), "{status}");
         }
-        assert_eq!(check(202, None, "", Expects::Acceptance), Ok(Shape::Nothing));
+        for (kind, body) in [(None, ""), (JSON, "{}"), (Some("text/html"), "x")] {
+            assert_eq!(check(202, kind, body, Expects::Acceptance), Ok(Shape::Nothing), "{body}");
+        }
+        assert_eq!(check(400, JSON, "{}", Expects::Acceptance), Ok(Shape::Json));
     }
 
     #[test]

@@ -62,6 +62,28 @@ async fn what_asks_for_nothing_is_accepted_without_a_body() {
 }
 
 #[tokio::test]
+async fn a_worker_that_accepts_in_other_words_is_told_on_as_202_without_a_body() {
+    for yes in [
+        "200 OK\r\nContent-Length: 0\r\n\r\n",
+        "204 No Content\r\n\r\n",
+        "200 OK\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\nnull",
+        "202 Accepted\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\naccepted",
+    ] {
+        let worker = super::worker(move |_, mut talk| async move {
+            talk.send(format!("HTTP/1.1 {yes}")).await;
+            Next::Keep(talk)
+        })
+        .await;
+        let edge = Setting::native(&[("alice", &worker)]).start().await;
+        for revision in REVISIONS {
+            let answer = Session::open(&edge, revision).await.post(NOTE).await;
+            assert_eq!((answer.status, answer.text(), answer.header("content-type")), (202, "", None), "{yes}");
+        }
+        assert_eq!(edge.ask(MODERN, NOTE).await.status, 202, "{yes}");
+    }
+}
+
+#[tokio::test]
 async fn what_asks_for_nothing_and_is_refused_by_the_worker_gets_its_4xx() {
     let worker = super::worker(|_, mut talk| async move {
         let body = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no such thing"}}"#;
