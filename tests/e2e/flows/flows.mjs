@@ -296,18 +296,18 @@ async function resumed(w, wire) {
   throw new Error('the answer cannot be fetched');
 }
 
-const words = (result) => (result?.content ?? []).map((part) => part.text ?? '').join('');
+export const words = (result) => (result?.content ?? []).map((part) => part.text ?? '').join('');
 
-async function until(holds, what, ms = 10_000) {
+export async function until(holds, what, ms = 10_000) {
   for (const end = Date.now() + ms; Date.now() < end; await pause(50)) if (await holds()) return;
   throw new Error(`not within ${ms / 1000} s: ${what}`);
 }
 
-function holds(value, otherwise) {
+export function holds(value, otherwise) {
   if (!value) throw new Error(otherwise);
 }
 
-function equal(found, wanted, what) {
+export function equal(found, wanted, what) {
   if (found !== wanted) throw new Error(`${what}: ${JSON.stringify(found)} where ${JSON.stringify(wanted)} is wanted`);
 }
 
