@@ -52,6 +52,8 @@ pub use worker_half::worker_main;
 
 /// The hidden verbs of the children.
 pub const EDGE: &str = "__edge";
+/// The verb of the process that keeps one stdio server.
+pub const STDIO_KEEPER: &str = "__stdio-keeper";
 pub const WORKER: &str = "__worker";
 
 /// A service whose children are ready.

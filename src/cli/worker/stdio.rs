@@ -1,8 +1,8 @@
 //! `playground worker stdio`: any stdio MCP server as a worker.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use crate::cli::failure::{Code, Failure};
 use crate::cli::{say, spelled};
 use crate::signal::StopSignals;
 
-/// Serve a stdio MCP server on a loopback socket, one process a session.
+/// Serve a stdio MCP server on a loopback socket: a process for each session, and one for requests without.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Stdio {
@@ -44,7 +44,15 @@ pub(super) struct Stdio {
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = spelled::duration)]
     idle: Duration,
 
-    /// How long a call may take.
+    /// Most calls that run at once in one process.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    calls: u16,
+
+    /// How long the server may take to start and answer for the first time.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = spelled::duration)]
+    start: Duration,
+
+    /// How long a call may take, its whole answer included.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = spelled::duration)]
     call: Duration,
 
@@ -76,10 +84,23 @@ impl Stdio {
         }
         let mut words = self.command.into_iter();
         let command = words.next().unwrap_or_default();
-        let program = stdio::Program { command, arguments: words.collect(), environment, directory: self.cwd };
+        let directory = self.cwd;
+        if let Some(missing) = directory.as_ref().filter(|directory| !directory.is_dir()) {
+            let text = format!("`--cwd {}` is not a directory", missing.display());
+            return Err(Failure::message(Code::Configuration, text));
+        }
+        if !is_there(&command, &environment, directory.as_deref()) {
+            let text = format!("there is no program `{}`", command.display());
+            let hint = "name it with its whole path, or hand a PATH in with --env PATH=…; there is no shell in between";
+            return Err(Failure::message(Code::Configuration, text).hint(hint));
+        }
+        let keeper = if cfg!(target_os = "linux") { vec![ITSELF.into(), app::STDIO_KEEPER.into()] } else { Vec::new() };
+        let program = stdio::Program { command, arguments: words.collect(), environment, directory, keeper };
         let limits = stdio::Limits {
             sessions: usize::from(self.sessions),
+            calls: usize::from(self.calls),
             idle: self.idle,
+            open: self.start,
             call: self.call,
             ..stdio::Limits::default()
         };
@@ -96,8 +117,23 @@ impl Stdio {
     }
 }
 
+/// Whether a command can be found as the system will look for it.
+fn is_there(command: &OsStr, environment: &[(OsString, OsString)], directory: Option<&Path>) -> bool {
+    if command.as_encoded_bytes().contains(&b'/') {
+        return directory.unwrap_or(Path::new(".")).join(command).is_file();
+    }
+    // Of two, the last is handed on.
+    let path = environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+    path.is_none_or(|path| std::env::split_paths(path).any(|folder| folder.join(command).is_file()))
+}
+
+/// The file that runs, whatever stands at its path by now.
+const ITSELF: &str = "/proc/self/exe";
 const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 const EXAMPLE: &str = "\
 Example:
-  playground worker stdio --listen 127.0.0.1:9100 --token-file worker.token -- mcp-server-time";
+  playground worker stdio --listen 127.0.0.1:9100 --token-file worker.token -- mcp-server-time
+
+A server that answers `server/discover` serves clients of 2026-07-28 natively. One that ends is started again, less and
+less often while it does not last. On Linux everything that a server has started ends with it.";

@@ -1,10 +1,9 @@
 //! A stdio MCP server as a child process, and the one place that starts it.
 //!
-//! It is started as it is given, with no shell, in a process group of its own, with a cleared environment. The whole
-//! group is ended: first its input is closed, then SIGTERM, then SIGKILL. A process that left the group by itself is out
-//! of reach. When the bridge dies without a word, the child finds the end of its input, which every stdio server takes
-//! as its own; a signal at the parent's death would have to be asked for between fork and exec, for which there is no
-//! safe way.
+//! It is started as it is given, with no shell, in a process group of its own, with a cleared environment. Where the
+//! system can hand orphans to one of their forebears, a keeper stands between, and with it ends everything that the
+//! server has started, also when the bridge dies without a word. Elsewhere the server's group is ended: its input is
+//! closed, then SIGTERM, then SIGKILL; what left the group is out of reach there.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,6 +23,8 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// Where it runs; where the bridge runs when absent.
     pub directory: Option<PathBuf>,
+    /// The words that start [`keeper_main`](crate::keeper_main); none where there is no such thing.
+    pub keeper: Vec<OsString>,
 }
 
 /// A child that was started, with its three pipes.
@@ -35,29 +36,35 @@ pub(crate) struct Started {
     pub(crate) errors: ChildStderr,
 }
 
-/// A running child. Dropping it kills its group.
+/// A running child. Dropping it kills its group; a keeper ends everything once its input is closed.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     group: Option<Pid>,
+    is_kept: bool,
 }
 
 impl Program {
-    pub(crate) fn start(&self) -> io::Result<Started> {
-        let mut child = self.prepared().spawn()?;
+    /// Starts it; `patience` is how long it may take to end, once asked to and once told.
+    pub(crate) fn start(&self, patience: Duration) -> io::Result<Started> {
+        let mut child = self.prepared(patience).spawn()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        Ok(Started { process: Process { child, group }, input, output, errors })
+        Ok(Started { process: Process { child, group, is_kept: !self.keeper.is_empty() }, input, output, errors })
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the room that starts stdio servers")]
-    fn prepared(&self) -> Command {
-        let mut command = Command::new(&self.command);
-        command.args(&self.arguments).env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.process_group(0).kill_on_drop(true);
+    fn prepared(&self, patience: Duration) -> Command {
+        let kept = OsString::from(patience.as_millis().to_string());
+        let kept = (!self.keeper.is_empty()).then_some(&kept);
+        let mut words = self.keeper.iter().chain(kept).chain([&self.command]).chain(&self.arguments);
+        let mut command = Command::new(words.next().unwrap_or(&self.command));
+        command.args(words).env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // A keeper that is killed cannot end anything.
+        command.process_group(0).kill_on_drop(self.keeper.is_empty());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -74,9 +81,15 @@ impl Process {
         }
     }
 
-    /// Ends the group, whose input has been closed already, and waits until it is gone.
+    /// Ends the child, whose input has been closed already, and waits until it is gone.
     pub(crate) async fn end(mut self, patience: Duration) {
-        if tokio::time::timeout(patience, self.ended()).await.is_err() {
+        if self.is_kept {
+            let whole = patience.saturating_mul(2) + KEEPERS;
+            if tokio::time::timeout(whole, self.ended()).await.is_ok() {
+                return;
+            }
+            tracing::error!("a stdio server could not be ended by its keeper");
+        } else if tokio::time::timeout(patience, self.ended()).await.is_err() {
             self.signal(Signal::TERM);
             let _ = tokio::time::timeout(patience, self.ended()).await;
         }
@@ -96,6 +109,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        if !self.is_kept {
+            self.signal(Signal::KILL);
+        }
     }
 }
+
+/// How long a keeper may take to kill what is left, and a little more.
+pub(crate) const KEEPERS: Duration = Duration::from_secs(6);

@@ -43,7 +43,7 @@ pub(crate) enum Judged {
 pub(crate) async fn judge(server: &Arc<Server>, patience: Duration) -> Judgement {
     let dead = Judgement { judged: Judged::Died, is_clean: false };
     let Ok(mut discover) = begin(server, DISCOVER, patience).await else { return dead };
-    if let Ok(judged) = tokio::time::timeout(SILENCE.min(patience), discovered(&mut discover)).await {
+    if let Ok(judged) = tokio::time::timeout(SILENCE.min(patience / 4), discovered(&mut discover)).await {
         return Judgement { judged, is_clean: true };
     }
     let Ok(mut initialize) = begin(server, INITIALIZE, patience).await else { return dead };

@@ -3,7 +3,8 @@
 //! `front` reads a request and `call` follows it. In the era of sessions, `table` finds or opens the session that it
 //! belongs to, which is one child process; without sessions, one process is `shared` by all once `era` has found out that
 //! it serves that era. A `server` is such a process, with its `router`, which says whom each line of the child is for;
-//! `child` starts and ends processes; `frame` and `lines` read what passes through. Ids and progress tokens are ours on
+//! `child` starts and ends processes, and a `keeper` beside each
+//! sees to what they start in turn; `frame` and `lines` read what passes through. Ids and progress tokens are ours on
 //! the child's side and the client's own bytes on the other; everything else passes as it was written.
 //!
 //! The bridge never repeats a call: when a child dies, whoever waits is told at once that the outcome is unknown. In a
@@ -15,6 +16,8 @@ mod child;
 mod era;
 mod frame;
 mod front;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod lines;
 mod outlet;
 mod patience;
@@ -37,6 +40,8 @@ use kit::tasks::Tasks;
 use kit::{Secret, clock};
 
 pub use child::Program;
+#[cfg(target_os = "linux")]
+pub use keeper::keeper_main;
 
 use front::Front;
 use shared::Shared;
@@ -117,8 +122,8 @@ pub async fn serve(
     let served = kit::http::serve_answers(listener, &limits.http, answer, stopped).await;
     table.stop();
     shared.stop();
-    // Three times: input closed, SIGTERM, SIGKILL.
-    if tokio::time::timeout(limits.end.saturating_mul(3) + SLACK, tasks.drained()).await.is_err() {
+    // Input closed, then SIGTERM, then SIGKILL.
+    if tokio::time::timeout(limits.end.saturating_mul(2) + child::KEEPERS + SLACK, tasks.drained()).await.is_err() {
         tracing::warn!("stdio servers were still running at the end");
     }
     served
@@ -136,4 +141,4 @@ async fn sweep(table: &Table, shared: &Shared, limits: &Limits) {
 
 const LEAST_SWEEP: Duration = Duration::from_millis(10);
 const MOST_SWEEP: Duration = Duration::from_secs(30);
-const SLACK: Duration = Duration::from_secs(3);
+const SLACK: Duration = Duration::from_secs(1);

@@ -4,12 +4,16 @@
 //! clients never meet, whatever a child makes of the way a number is written; what goes back has the client's own bytes
 //! again. Pure: lines and names in, lines and outlets out.
 
+mod route;
+
 use std::time::Instant;
 
 use crate::frame::{Frame, Kind, same};
 use crate::outlet::{End, Mouth, Said};
 use crate::splice::Splice;
 use crate::words::{self, CANCELLED, INTERNAL, LISTEN, LOG_LEVEL, METHOD_NOT_FOUND, PROGRESS, SUBSCRIPTION};
+
+pub(crate) use route::{Begun, Busy, Route};
 
 /// For whom a child runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,37 +22,6 @@ pub(crate) enum Kin {
     Session,
     /// Everybody, in the era without sessions: each word belongs to one request.
     Everybody,
-}
-
-/// Why a call cannot begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
-    /// A call with this id is running in the session.
-    SameId,
-    /// As many calls run as may.
-    Full,
-    /// As many subscriptions are open as may.
-    Subscribed,
-    /// The child has ended.
-    Ended,
-}
-
-/// A call that has begun: its number, and its text for the child.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Begun {
-    pub(crate) key: u64,
-    pub(crate) line: Vec<u8>,
-}
-
-/// What becomes of a line of the child.
-#[derive(Debug)]
-pub(crate) enum Route {
-    /// It is said there, within the call of this number if it is one's.
-    To(Mouth, Said, Option<u64>),
-    /// The child is answered by us.
-    Back(Vec<u8>),
-    /// Nobody waits for it.
-    Nobody,
 }
 
 /// The calls of one child.

@@ -48,9 +48,10 @@ impl Server {
         slot: impl Send + 'static,
         tasks: &Tasks,
     ) -> io::Result<Arc<Self>> {
-        let program = program.clone();
+        let (program, patience) = (program.clone(), limits.end);
         // Starting a program reads it from the disk. A start that nobody waits for any more ends with its pipes.
-        let started = tokio::task::spawn_blocking(move || program.start()).await.map_err(io::Error::other)??;
+        let started =
+            tokio::task::spawn_blocking(move || program.start(patience)).await.map_err(io::Error::other)??;
         let (to_child, queued) = mpsc::channel(QUEUED_LINES);
         let now = clock::now();
         let server = Arc::new(Self {
