@@ -8,6 +8,7 @@
 //! connection   protocol, head, clocks                              -> Accepted
 //! limits       host, origin, repeated headers, what it asks for    -> Bounded
 //! cors         answers a preflight of a listed origin
+//! alive        answers /healthz
 //! authenticate who is calling                                      -> Authenticated
 //! rate         how often; only now: 404, 405, 406, 413, 415        -> Paced
 //! admit        how much at once; the permit goes into the answer   -> Admitted
@@ -16,9 +17,11 @@
 //! forward      one exchange with one worker                        -> Reply
 //! ```
 //!
-//! Every refusal on the way is a [`Rejection`], rendered in one place. Nothing is looked up in `http::Extensions`.
+//! Every refusal on the way is a [`Rejection`], rendered in one place. Nothing is looked up in `http::Extensions`. What
+//! the stages find out for the log and the counters they write into the request's [`Notes`]; see [`meters`].
 
 mod admit;
+mod alive;
 mod authenticate;
 mod buckets;
 mod client;
@@ -30,6 +33,7 @@ mod forward;
 mod gate;
 mod limits;
 mod listener;
+mod meters;
 mod rate;
 mod rejection;
 mod request;
@@ -60,6 +64,7 @@ pub use authenticate::Authority;
 pub use config::Config;
 pub(crate) use limits::is_host;
 pub use listener::Door;
+pub use meters::{EXPOSITION, Meters, Readiness};
 pub use session::SessionKey;
 
 pub(crate) use admit::{Admitted, Permit, Reserved};
@@ -70,6 +75,7 @@ pub(crate) use connection::Conversation;
 pub(crate) use connection::Protocol;
 pub(crate) use envelope::{Call, Era, Kind, Members, Message, Parsed};
 pub(crate) use limits::{Bounded, Verb};
+pub(crate) use meters::{Ended, Notes, Outcome};
 pub(crate) use rate::Paced;
 pub(crate) use rejection::{Cause, Rejection};
 pub(crate) use request::{Accepted, Head, Reference, RequestBody, RequestId};
@@ -86,6 +92,8 @@ pub struct Parts {
     pub tombstones: Option<[File; 2]>,
     /// What is to be taken up while it serves.
     pub reloads: mpsc::Receiver<Reload>,
+    /// Where it counts what it does.
+    pub meters: Meters,
 }
 
 /// What a running edge takes up in place of what it was started with.
@@ -145,10 +153,10 @@ pub async fn serve(
 ) -> Result<Drained, ServeError> {
     let owned = Owned::default();
     let (stopping, stopped) = watch::channel(false);
-    let Parts { credentials, routes, session_key, tombstones, mut reloads } = parts;
-    let mut lasting = Lasting::new(&config, credentials, tombstones, &owned, stopped.clone())?;
+    let Parts { credentials, routes, session_key, tombstones, mut reloads, meters } = parts;
+    let mut lasting = Lasting::new(&config, credentials, tombstones, (&owned, meters.clone()), stopped.clone())?;
     let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key)?);
-    let conversation = Conversation::new(&config.connections, path, stopped.clone());
+    let conversation = Conversation::new(&config.connections, path, stopped.clone(), meters);
     let hall = listener::Hall::new(&config.connections, conversation, owned.connections.clone(), stopped);
     #[cfg(feature = "tls")]
     let mut identities = Vec::new();
@@ -205,6 +213,8 @@ struct Lasting {
     answers: config::Answers,
     drivers: Tasks,
     leaves: Tasks,
+    tasks: Vec<(&'static str, Tasks)>,
+    meters: Meters,
     stopped: watch::Receiver<bool>,
     /// The buckets, and what they were made for: they go on unless that changes.
     paced: (Rates, Paces),
@@ -212,6 +222,7 @@ struct Lasting {
 
 #[derive(Clone)]
 struct Paces {
+    alive: alive::Alive,
     authenticate: gate::Gated<authenticate::Authenticate>,
     rate: gate::Gated<rate::Rate>,
 }
@@ -221,7 +232,7 @@ impl Lasting {
         config: &Config,
         credentials: Arc<dyn Authority>,
         tombstones: Option<[File; 2]>,
-        owned: &Owned,
+        (owned, meters): (&Owned, Meters),
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, ServeError> {
         let sessions = session::Lasting::open(config.sessions.clone(), tombstones)
@@ -236,8 +247,10 @@ impl Lasting {
             pools,
             drivers: owned.drivers.clone(),
             leaves: owned.leaves.clone(),
+            tasks: owned.named().map(|(name, tasks)| (name, tasks.clone())).into(),
+            meters,
+            paced: (config.rates.clone(), Paces::new(&credentials, &config.rates, &stopped)),
             stopped,
-            paced: (config.rates.clone(), Paces::new(&credentials, &config.rates)),
             credentials,
         })
     }
@@ -269,7 +282,7 @@ impl Lasting {
         self.admit.adopt(config);
         self.sessions.adopt(config.sessions.clone());
         if self.paced.0 != config.rates {
-            self.paced = (config.rates.clone(), Paces::new(&self.credentials, &config.rates));
+            self.paced = (config.rates.clone(), Paces::new(&self.credentials, &config.rates, &self.stopped));
         }
         let background = forward::Background {
             drivers: self.drivers.clone(),
@@ -284,12 +297,14 @@ impl Lasting {
             self.stopped.clone(),
         );
         let cors = cors::Cors::new(&config.requests.origins);
-        let (_, Paces { authenticate, rate }) = self.paced.clone();
+        self.meters.follow(self.sources());
+        let (_, Paces { alive, authenticate, rate }) = self.paced.clone();
         Ok(BoxCloneSyncService::new(
             ServiceBuilder::new()
                 .layer(rejection::Rendered::new(cors))
                 .layer(gate::Gated::new(limits::Limits::new(config)))
                 .layer(cors::Preflights)
+                .layer(alive)
                 .layer(authenticate)
                 .layer(rate)
                 .layer(self.admit.clone())
@@ -300,10 +315,43 @@ impl Lasting {
     }
 }
 
+impl Lasting {
+    /// What the meters read under this configuration.
+    fn sources(&self) -> meters::Sources {
+        let served = |(tenant, upstream): (Option<&kit::Tenant>, &_)| meters::Served {
+            tenant: tenant.cloned(),
+            upstream: Arc::clone(upstream),
+        };
+        let stopped = self.stopped.clone();
+        meters::Sources {
+            admit: self.admit.clone(),
+            sessions: self.sessions.clone(),
+            pools: self.pools.clone(),
+            workers: self.routes.served().map(served).collect(),
+            tasks: self.tasks.clone(),
+            buckets: self.paced.1.sizes(),
+            is_stopping: Box::new(move || *stopped.borrow()),
+        }
+    }
+}
+
 impl Paces {
-    fn new(credentials: &Arc<dyn Authority>, rates: &Rates) -> Self {
+    fn new(credentials: &Arc<dyn Authority>, rates: &Rates, stopped: &watch::Receiver<bool>) -> Self {
         let authenticate = authenticate::Authenticate::new(Arc::clone(credentials), rates);
-        Self { authenticate: gate::Gated::new(authenticate), rate: gate::Gated::new(rate::Rate::new(rates)) }
+        Self {
+            alive: alive::Alive::new(rates, stopped.clone()),
+            authenticate: gate::Gated::new(authenticate),
+            rate: gate::Gated::new(rate::Rate::new(rates)),
+        }
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, meters::Size)> {
+        let (alive, failures, rate) = (self.alive.clone(), self.authenticate.clone(), self.rate.clone());
+        vec![
+            ("tenant_rates", Box::new(move || rate.gate().tenants())),
+            ("failing_addresses", Box::new(move || failures.gate().addresses())),
+            ("probing_addresses", Box::new(move || alive.addresses())),
+        ]
     }
 }
 
@@ -324,9 +372,16 @@ struct Owned {
     drivers: Tasks,
 }
 
+impl Owned {
+    fn named(&self) -> [(&'static str, &Tasks); 4] {
+        let Self { doors, connections, leaves, drivers } = self;
+        [("doors", doors), ("connections", connections), ("leaves", leaves), ("drivers", drivers)]
+    }
+}
+
 impl Drop for Owned {
     fn drop(&mut self) {
-        for tasks in [&self.doors, &self.connections, &self.leaves, &self.drivers] {
+        for (_, tasks) in self.named() {
             tasks.abort();
         }
     }

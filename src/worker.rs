@@ -98,6 +98,12 @@ impl Routes {
         self.sandbox.iter().chain(self.native.get(tenant)).map(|worker| &**worker)
     }
 
+    /// Every worker with the tenant that has it to itself; the sandbox is everybody's.
+    pub fn served(&self) -> impl Iterator<Item = (Option<&Tenant>, &Arc<Upstream>)> {
+        let native = self.native.iter().map(|(tenant, worker)| (Some(tenant), worker));
+        self.sandbox.iter().map(|worker| (None, worker)).chain(native)
+    }
+
     /// The one worker that `principal` reaches.
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! The edge as a child: it gives up what it does not need, takes its configuration, and serves.
 //!
-//! It opens no path. The credential store comes as a descriptor from the supervisor each time it has changed.
+//! It opens no path but its own entry in `/proc`, for its metrics. The credential store comes as a descriptor from the supervisor each time it has changed.
 
 mod openings;
+mod pages;
+mod process;
 mod takeover;
 mod upstreams;
 
@@ -14,21 +16,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use kit::tasks::Tasks;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Handed, Pem, ToEdge};
-use crate::admin::monitoring::{self, Page};
-use crate::edge::{self, Door};
+use crate::admin::monitoring;
+use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
 use crate::worker::{Presence, Routes};
 use openings::Openings;
+use process::Process;
 use upstreams::Upstreams;
 
 /// The edge child's whole life.
@@ -157,9 +159,10 @@ async fn serve(
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
         reloads,
+        meters: Meters::beside(&begin.backend, vec![Box::new(Process::new())]),
     };
     if let Some(socket) = handed.monitoring {
-        tasks.start(monitoring::serve(monitoring::open(socket)?, Arc::new(page)));
+        tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone())));
     }
     let door = door(listener, begin.tls.as_ref())?;
     let limits = fitting(begin.limits, &parts.routes);
@@ -177,11 +180,6 @@ async fn serve(
         }
     }
     Ok(())
-}
-
-/// What monitoring is shown.
-fn page(path: &str) -> Option<Page> {
-    (path == "/livez").then(|| Page::text(StatusCode::OK, "ok\n"))
 }
 
 /// The limits within what this process may open.

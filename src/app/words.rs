@@ -1,7 +1,7 @@
 //! What the supervisor and its children say to each other.
 //!
 //! The first line down is the whole of what a child must know; the first line up is that it is ready, or why not. A
-//! child never reads the environment, and the edge opens no path.
+//! child never reads the environment, and the edge opens no path of the state.
 
 mod changes;
 

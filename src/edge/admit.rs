@@ -110,6 +110,11 @@ impl Admit {
         Ok(Admitted { paced: request, permit })
     }
 
+    /// How many may be under way.
+    pub(crate) fn most(&self) -> usize {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner).most.most
+    }
+
     /// Exchanges under way.
     pub(crate) fn under_way(&self) -> usize {
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner).all

@@ -46,6 +46,11 @@ impl Authenticate {
         let each = Duration::from_secs(60) / rates.failures_per_minute.max(1);
         Self { authority, failures: Buckets::new(each, rates.failures_burst, rates.most_addresses) }
     }
+
+    /// Addresses that are remembered.
+    pub(crate) fn addresses(&self) -> usize {
+        self.failures.len()
+    }
 }
 
 impl Gate for Authenticate {
@@ -62,6 +67,7 @@ impl Gate for Authenticate {
         };
         match verdict {
             Verdict::Known(principal) => {
+                head.notes.comes_from(principal.tenant());
                 Span::current()
                     .record("tenant", field::display(principal.tenant()))
                     .record("credential", field::display(principal.credential()));

@@ -83,9 +83,9 @@ impl<K: Eq + Hash> Buckets<K> {
         limiter.check().map_err(|until| Empty { again: until.wait_time_from(now) })
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.table.lock().expect("no test panics while it holds the table").buckets.len()
+    /// Keys that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).buckets.len()
     }
 }
 

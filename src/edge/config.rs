@@ -71,6 +71,10 @@ pub struct Rates {
     /// Failed authentications of one address. A valid credential passes even when these are used up.
     pub failures_per_minute: u32,
     pub failures_burst: u32,
+    /// Questions for `/healthz` of one address, which may be that of a proxy before many: a few balancers with their
+    /// checkers ask some times a second.
+    pub probes_per_second: u32,
+    pub probes_burst: u32,
     /// Keys a table remembers; beyond them strangers share one bucket.
     pub most_tenants: usize,
     pub most_addresses: usize,
@@ -178,6 +182,8 @@ impl Default for Rates {
             tenant_burst: 400,
             failures_per_minute: 30,
             failures_burst: 20,
+            probes_per_second: 10,
+            probes_burst: 50,
             most_tenants: 16 * 1024,
             most_addresses: 16 * 1024,
         }

@@ -5,6 +5,7 @@
 //! which one is decided by ALPN or by the first bytes, never by hyper's automatic detection.
 
 mod activity;
+mod ending;
 mod enter;
 mod sniff;
 mod unread;
@@ -25,11 +26,10 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tower::ServiceBuilder;
 use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
-use tower_http::trace::TraceLayer;
 
-use crate::edge::Path;
 use crate::edge::client::Client;
 use crate::edge::config::Connections;
+use crate::edge::{Meters, Path};
 
 use activity::{Activity, Verdict, Watched};
 use enter::Enter;
@@ -48,11 +48,17 @@ pub(crate) struct Conversation {
     limits: Arc<Connections>,
     paths: watch::Receiver<Path>,
     stopping: watch::Receiver<bool>,
+    meters: Meters,
 }
 
 impl Conversation {
-    pub(crate) fn new(limits: &Connections, paths: watch::Receiver<Path>, stopping: watch::Receiver<bool>) -> Self {
-        Self { limits: Arc::new(limits.clone()), paths, stopping }
+    pub(crate) fn new(
+        limits: &Connections,
+        paths: watch::Receiver<Path>,
+        stopping: watch::Receiver<bool>,
+        meters: Meters,
+    ) -> Self {
+        Self { limits: Arc::new(limits.clone()), paths, stopping, meters }
     }
 
     /// Serves a connection to its end; its protocol is known by ALPN or read off the first bytes.
@@ -68,7 +74,7 @@ async fn serve<S>(stream: S, client: Client, protocol: Option<Protocol>, convers
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Conversation { limits, paths, mut stopping } = conversation;
+    let Conversation { limits, paths, mut stopping, meters } = conversation;
     let limits = &*limits;
     let activity = Arc::new(Activity::new());
     let io = Watched::new(stream, Arc::clone(&activity));
@@ -82,32 +88,25 @@ where
         tracing::debug!(%client, "a connection ended before it said what it speaks");
         return;
     };
-    let service = |leftovers| {
-        let service = ServiceBuilder::new()
-            .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
-            .layer(
-                TraceLayer::new_for_http()
-                    .make_span_with(enter::span)
-                    .on_request(())
-                    .on_response(enter::answered)
-                    .on_body_chunk(())
-                    .on_eos(())
-                    .on_failure(()),
-            )
-            .service(Enter::new(client, paths, Arc::clone(&activity), leftovers));
-        TowerToHyperService::new(service)
-    };
+    let service =
+        |leftovers| {
+            let service = ServiceBuilder::new()
+                .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
+                .service(Enter::new(client, paths, Arc::clone(&activity), meters.clone(), leftovers));
+            TowerToHyperService::new(service)
+        };
     let io = TokioIo::new(io);
     match protocol {
         Protocol::Http1 => {
-            watch(http1(limits).serve_connection(io, service(None)), client, limits, &activity, stopping).await;
+            watch(http1(limits).serve_connection(io, service(None)), (client, &meters), limits, &activity, stopping)
+                .await;
         }
         Protocol::Http2 => {
             activity.multiplexed();
             let streams = Streams(Tasks::new());
             let service = service(Some(Leftovers::new(streams.0.clone())));
             let served = http2(limits, InTasks(streams.0.clone())).serve_connection(io, service);
-            watch(served, client, limits, &activity, stopping).await;
+            watch(served, (client, &meters), limits, &activity, stopping).await;
         }
     }
 }
@@ -152,7 +151,7 @@ fn http2(limits: &Connections, streams: InTasks) -> http2::Builder<InTasks> {
 /// Drives a connection under its clocks; on stop lets it finish what it has begun.
 async fn watch<C: Served>(
     served: C,
-    client: Client,
+    (client, meters): (Client, &Meters),
     limits: &Connections,
     activity: &Activity,
     mut stopping: watch::Receiver<bool>,
@@ -165,9 +164,11 @@ async fn watch<C: Served>(
             biased;
             ended = served.as_mut() => {
                 if let Err(fault) = ended {
-                    if fault.is_parse_too_large() {
+                    if fault.is_parse() {
                         // hyper has answered, and no request's line says so.
-                        tracing::info!(%client, status = 431, "answered");
+                        let status = if fault.is_parse_too_large() { 431 } else { 400 };
+                        tracing::info!(%client, status, outcome = "invalid", "answered");
+                        meters.unreadable();
                     }
                     tracing::debug!(%fault, "a connection ended with a fault");
                 }

@@ -106,11 +106,19 @@ impl Gate for Envelope {
         let call = match verb {
             Verb::Post => {
                 let mut reserved = permit.reserve_nothing();
+                let began = kit::clock::now();
                 let bytes = arrive::read(body, self.arrival, &mut reserved).await?;
+                head.notes.has_body(bytes.len(), kit::clock::now().saturating_duration_since(began));
                 Call::Message(read(&head, bytes, reserved)?)
             }
             Verb::Get | Verb::Delete => {
+                if verb == Verb::Get {
+                    head.notes.asks_for_stream()
+                } else {
+                    head.notes.asks_for_end()
+                }
                 era::sessionful(&head.headers)?;
+                head.notes.speaks(Era::Legacy);
                 if verb == Verb::Get { Call::Stream } else { Call::End }
             }
         };
@@ -191,11 +199,18 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
         return Err(fail(Cause::BadShape("jsonrpc is not \"2.0\"")));
     }
     let kind = kind(&top, id).map_err(fail)?;
+    head.notes.asks(kind.method());
     let params = members_of(top.get("params"), "params").map_err(fail)?;
     let meta = members_of(params.as_ref().and_then(|params| params.get("_meta")), "params._meta").map_err(fail)?;
     let era =
         era::judge(&era::Said { headers: &head.headers, kind: &kind, params: params.as_ref(), meta: meta.as_ref() })
             .map_err(fail)?;
+    head.notes.speaks(era);
+    if kind.method() == Some("tools/call")
+        && let Some(tool) = params.as_ref().and_then(|params| params.text("name"))
+    {
+        head.notes.names_tool(&tool);
+    }
     let cancels = (kind.method() == Some("notifications/cancelled"))
         .then(|| params.as_ref()?.get("requestId").and_then(|raw| RequestId::parse(raw.get())))
         .flatten();

@@ -22,7 +22,7 @@ mod pool;
 mod relay;
 mod sse;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,6 +108,23 @@ impl Pools {
     }
 }
 
+impl Pools {
+    /// Workers that there has been an exchange with.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Connections that rest.
+    pub(crate) fn resting(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|pool| pool.resting()).sum()
+    }
+
+    /// Sessions that are kept with workers, by tenant.
+    pub(crate) fn bridged(&self) -> BTreeMap<String, usize> {
+        self.1.by_tenant()
+    }
+}
+
 impl Forward {
     pub(crate) fn new(
         (limits, bridges): (Answers, Bridges),
@@ -130,12 +147,18 @@ impl Service<Routed> for Forward {
 
     fn call(&mut self, routed: Routed) -> Self::Future {
         let shared = Arc::clone(&self.0);
+        routed.head.notes.goes_to(&routed.upstream);
+        let upstream = Arc::clone(&routed.upstream);
         Box::pin(async move {
             let id = match &routed.call {
                 Call::Message(message) => message.kind.id().cloned(),
                 Call::Stream | Call::End => None,
             };
-            shared.forward(routed).await.map_err(|cause| Rejection::about(cause, id.as_ref()))
+            let reply = shared.forward(routed).await.map_err(|cause| Rejection::about(cause, id.as_ref()));
+            if reply.is_ok() {
+                upstream.health.answer();
+            }
+            reply
         })
     }
 }
@@ -173,6 +196,7 @@ impl Shared {
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
         let rest = Rest { bound: self.limits.drain, deadline, most_reply_bytes: bounds.most_reply_bytes };
         let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), rest, permit, flight));
+        let sent = kit::clock::now();
         let exchange = Exchange::new(wire.send(request, wait), leave);
         let (answered, leave) = match cancelled {
             None => exchange.run().await,
@@ -184,6 +208,9 @@ impl Shared {
             },
         };
         let (response, wire) = answered?.into_parts();
+        if !(manner.opening || manner.discovers) {
+            head.notes.was_answered(kit::clock::now().saturating_duration_since(sent));
+        }
         let absent = absent(session.as_ref());
         let shape = answer::judge(&response, expects, absent)?;
         let (parts, body) = response.into_parts();
@@ -199,7 +226,7 @@ impl Shared {
             comment: self.limits.comment,
             reference: head.reference,
         };
-        let mut relay = Relay::new(body, wire, terms, leave, manner.farewell);
+        let mut relay = Relay::new(body, wire, terms, leave, manner.farewell).noted(Arc::clone(&head.notes));
         if manner.endless {
             relay.ends_when(self.ends(&principal));
         }

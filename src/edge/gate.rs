@@ -29,6 +29,10 @@ impl<G: Gate> Gated<G> {
     pub(crate) fn new(gate: G) -> Self {
         Self(Arc::new(gate))
     }
+
+    pub(crate) fn gate(&self) -> &Arc<G> {
+        &self.0
+    }
 }
 
 impl<G> Clone for Gated<G> {

@@ -14,6 +14,7 @@ use http::header::{
 };
 use http::{Method, Version as HttpVersion};
 
+use crate::edge::alive::is_alive;
 use crate::edge::gate::Gate;
 use crate::edge::{Accepted, Cause, Config, Head, Rejection, RequestBody};
 
@@ -121,7 +122,10 @@ impl Gate for Limits {
         }
         plain_framing(&head.headers, head.version)?;
         let origin = head.headers.get(ORIGIN);
-        self.hosts.check(&head.uri, head.headers.get(HOST), origin.is_some())?;
+        // Whoever asks for health knows an address, and maybe no name.
+        if !is_alive(head.uri.path()) {
+            self.hosts.check(&head.uri, head.headers.get(HOST), origin.is_some())?;
+        }
         if head.uri.path() == "*" {
             return Err(Cause::UnknownMethod.into());
         }

@@ -27,6 +27,11 @@ impl Rate {
         let each = Duration::from_secs(1) / rates.tenant_per_second.max(1);
         Self { tenants: Buckets::new(each, rates.tenant_burst, rates.most_tenants) }
     }
+
+    /// Tenants that are remembered.
+    pub(crate) fn tenants(&self) -> usize {
+        self.tenants.len()
+    }
 }
 
 impl Gate for Rate {

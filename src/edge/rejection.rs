@@ -43,6 +43,7 @@ pub(crate) enum Cause {
     WrongBackend,
     TooManyFailures { again: Duration },
     TooManyRequests { again: Duration },
+    TooManyProbes { again: Duration },
     // What is asked for.
     NoSuchPath,
     MethodNotAllowed { allow: &'static str },
@@ -181,6 +182,7 @@ impl Cause {
             Self::NoCredential | Self::BadCredential => StatusCode::UNAUTHORIZED,
             Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
+            | Self::TooManyProbes { .. }
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
             | Self::TenantStreams { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -233,6 +235,7 @@ impl Cause {
             | Self::WrongBackend
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
+            | Self::TooManyProbes { .. }
             | Self::NoSuchPath
             | Self::MethodNotAllowed { .. }
             | Self::NotJson
@@ -281,6 +284,7 @@ impl Cause {
             | Self::WrongBackend
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
+            | Self::TooManyProbes { .. }
             | Self::NoSuchPath
             | Self::MethodNotAllowed { .. }
             | Self::NotJson
@@ -332,7 +336,8 @@ impl Cause {
     }
 
     fn retry_after(&self) -> Option<u64> {
-        if let Self::TooManyFailures { again } | Self::TooManyRequests { again } = self {
+        if let Self::TooManyFailures { again } | Self::TooManyRequests { again } | Self::TooManyProbes { again } = self
+        {
             return Some(again.as_secs().saturating_add(1));
         }
         // Not for what only an operator can change.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 
+use crate::edge::Notes;
 use crate::edge::client::Client;
 
 /// The body of a request as it arrives.
@@ -26,6 +27,7 @@ pub(crate) struct Head {
     pub(crate) headers: HeaderMap,
     pub(crate) client: Client,
     pub(crate) reference: Reference,
+    pub(crate) notes: Arc<Notes>,
 }
 
 /// The name of one exchange in answers, logs and at the worker: short enough to be read out.
@@ -37,9 +39,14 @@ pub(crate) struct Reference([u8; REFERENCE_LENGTH]);
 pub(crate) struct RequestId(Arc<str>);
 
 impl Accepted {
-    pub(crate) fn new(parts: http::request::Parts, body: RequestBody, client: Client, reference: Reference) -> Self {
+    pub(crate) fn new(
+        parts: http::request::Parts,
+        body: RequestBody,
+        client: Client,
+        (reference, notes): (Reference, Arc<Notes>),
+    ) -> Self {
         let http::request::Parts { method, uri, version, headers, .. } = parts;
-        Self { head: Head { method, uri, version, headers, client, reference }, body }
+        Self { head: Head { method, uri, version, headers, client, reference, notes }, body }
     }
 
     pub(in crate::edge) fn head(&self) -> &Head {
@@ -57,7 +64,7 @@ impl Accepted {
         let (parts, body) = request.into_parts();
         let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
         let client = Client::of(([127, 0, 0, 1], 1).into());
-        Self::new(parts, body, client, Reference::for_test())
+        Self::new(parts, body, client, (Reference::for_test(), Notes::for_test()))
     }
 }
 

@@ -118,6 +118,10 @@ impl Lasting {
         }
     }
 
+    pub(crate) fn sizes(&self) -> table::Sizes {
+        self.table.sizes(self.flights.count())
+    }
+
     pub(crate) fn adopt(&self, limits: Limits) {
         self.table.adopt(limits);
     }

@@ -75,6 +75,7 @@ fn settle(upstream: &Upstream, found: Found) -> bool {
             "this worker has no initialize; clients of the session era are refused with an error that says so"
         );
     }
+    upstream.health.answer();
     upstream.eras.learn(found);
     upstream.presence.set(true);
     true

@@ -7,8 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::fake_worker::{FakeWorker, Manner};
+use crate::exposition::Exposition;
+use crate::fake_worker::{FakeWorker, INITIALIZE, INTERNAL, Manner, PUBLIC};
+use crate::http::post;
 use crate::process::{PATIENCE, Service, playground, run, text};
 
 pub(crate) struct Page {
@@ -148,4 +151,114 @@ fn a_question_has_a_size_and_callers_beyond_a_few_wait() {
     drop(silent);
     assert_eq!(get(&socket, "/livez").status, 200);
     service.stop();
+}
+
+#[test]
+fn what_is_counted_is_shown_and_so_is_the_process() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let mut service = Service::start(command(place.path(), &["--state", "state"]));
+    let address = service.ready();
+    for token in [Some(PUBLIC), Some(PUBLIC), Some("wrong"), None] {
+        post(address, "/mcp", token, &[], INITIALIZE);
+    }
+    let page = get(&socket, "/metrics");
+    assert_eq!(page.status, 200);
+    assert!(page.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{}", page.head);
+    let seen = Exposition::read(&page.text);
+    let requests =
+        |method, outcome| seen.value("playground_requests_total", &[("method", method), ("outcome", outcome)]);
+    assert_eq!((requests("initialize", "ok"), requests("(none)", "auth")), (2.0, 2.0));
+    let workers = seen.values_of("playground_worker_up", "worker");
+    assert!(workers.len() == 1 && workers.iter().all(|worker| worker.starts_with("127.0.0.1:")), "{workers:?}");
+    let now = kit::clock::since_epoch().as_secs_f64();
+    assert!(seen.value("process_resident_memory_bytes", &[]) > 1e6);
+    assert!(seen.value("process_virtual_memory_bytes", &[]) > 1e6);
+    assert!(seen.value("process_open_fds", &[]) > 3.0, "it has no privilege and still sees its own");
+    assert!(seen.value("process_max_fds", &[]) > 3.0);
+    assert!((now - 3600.0..=now + 2.0).contains(&seen.value("process_start_time_seconds", &[])));
+    assert!(seen.value("process_cpu_seconds_total", &[]) >= 0.0);
+    for secret in [PUBLIC, INTERNAL, "wrong"] {
+        assert!(!page.text.contains(secret), "{secret}");
+    }
+    service.stop();
+}
+
+#[test]
+fn it_is_ready_while_a_worker_is_there_and_says_which_is_not() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let mut service = ready(command(place.path(), &["--state", "state"]));
+    let page = get(&socket, "/readyz");
+    let told: serde_json::Value = serde_json::from_str(&page.text).expect("JSON");
+    assert_eq!((page.status, &told["ready"], &told["reasons"]), (200, &json!(true), &json!([])));
+    assert_eq!((&told["workers"][0]["tenant"], &told["workers"][0]["up"]), (&json!("alice"), &json!(true)));
+    service.signal(Signal::TERM);
+    service.ended_within(PATIENCE);
+}
+
+#[test]
+fn no_secret_stands_in_the_log_however_much_it_says() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut serve = command(place.path(), &["--state", "state"]);
+    serve.arg("-v");
+    let mut service = Service::start(serve);
+    let address = service.ready();
+    let session = post(address, "/mcp", Some(PUBLIC), &[], INITIALIZE).head["mcp-session-id"].clone();
+    let call = |more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"dig\u001b[2J","arguments":{{"text":"ARGUMENT-TEXT"}}{more}}}}}"#
+        )
+    };
+    let within = [("mcp-session-id", session.as_str())];
+    for body in [call(""), call(r#","x":1,"x":2"#), "{\"ARGUMENT-TEXT".to_owned()] {
+        post(address, "/mcp", Some(PUBLIC), &within, &body);
+    }
+    let tampered = format!("{}x", &session[..session.len() - 1]);
+    post(address, "/mcp", Some(PUBLIC), &[("mcp-session-id", tampered.as_str())], &call(""));
+    post(address, "/mcp", Some("a-guess-that-is-not-known"), &within, &call(""));
+    post(address, "/mcp", Some(PUBLIC), &[("cookie", "COOKIE-TEXT")], &call(""));
+    get(&place.path().join("state/admin.sock"), "/metrics");
+    service.signal(Signal::HUP);
+    service.line_with("the configuration was read again");
+    service.signal(Signal::TERM);
+    service.ended_within(PATIENCE);
+    let log = service.rest();
+    let line = log.lines().find(|line| line.contains("tools/call") && line.contains("answered")).expect("its line");
+    for part in [
+        "reference=",
+        "tenant=alice",
+        "credential=",
+        "call=\"tools/call\"",
+        r#"name="dig\u{1b}[2J""#,
+        "era=\"legacy\"",
+        "status=200",
+        "outcome=\"ok\"",
+        "duration_ms=",
+        "bytes_in=",
+        "bytes_out=",
+        "cut=\"no\"",
+        "worker=",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(log.contains("DEBUG"), "{log}");
+    let key = std::fs::read(place.path().join("state/session.key")).expect("there");
+    let spelled = |one: fn(&u8) -> String, between: &str| key[..8].iter().map(one).collect::<Vec<_>>().join(between);
+    let keys = [spelled(|byte| format!("{byte:02x}"), ""), spelled(u8::to_string, ", ")];
+    let secrets = [
+        PUBLIC,
+        INTERNAL,
+        &session,
+        &tampered,
+        "worker-session",
+        "a-guess-that-is-not-known",
+        "ARGUMENT-TEXT",
+        "COOKIE-TEXT",
+    ];
+    for secret in secrets.into_iter().chain(keys.iter().map(String::as_str)) {
+        assert!(!log.contains(secret), "{secret} stands in\n{log}");
+    }
+    let answered = log.lines().filter(|line| line.contains("outcome=")).count();
+    assert_eq!(answered, 7, "one line a request\n{log}");
 }

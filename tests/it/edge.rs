@@ -20,6 +20,7 @@ mod refusals;
 mod reload;
 mod revisions;
 mod rows;
+mod seen;
 mod sessions;
 mod setting;
 mod stop;

@@ -23,6 +23,9 @@ mod drop_in;
 mod edge;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod exposition;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod faculties_contract;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -5,25 +5,25 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use pin_project::pin_project;
 use tokio::sync::watch;
 use tower::Service;
-use tracing::{Span, field};
+use tracing::{Instrument as _, Span, field};
 
 use crate::edge::client::Client;
-use crate::edge::{Accepted, AnswerBody, Cut, Path, Reference};
+use crate::edge::{Accepted, AnswerBody, Cut, Ended, Meters, Path, Reference};
 
 use super::activity::{Activity, UnderWay};
+use super::ending::Ending;
 use super::unread::{Leftovers, Unread};
 
-/// Gives a request its reference and its client's address.
+/// Gives a request its reference, its notes and its client's address.
 #[derive(Clone)]
 pub(super) struct Enter {
     client: Client,
@@ -31,16 +31,18 @@ pub(super) struct Enter {
     /// Another path, once there is one.
     paths: watch::Receiver<Path>,
     activity: Arc<Activity>,
+    meters: Meters,
     /// HTTP/2 alone has them.
     leftovers: Option<Leftovers>,
 }
 
-/// An answer's body that tells its connection's watchdog whether the client reads.
+/// An answer's body that tells its connection's watchdog whether the client reads, and its notes how it ended.
 #[pin_project]
 pub(super) struct Leaving {
     #[pin]
     body: AnswerBody,
     exchange: UnderWay,
+    ending: Ending,
 }
 
 impl Enter {
@@ -48,10 +50,11 @@ impl Enter {
         client: Client,
         mut paths: watch::Receiver<Path>,
         activity: Arc<Activity>,
+        meters: Meters,
         leftovers: Option<Leftovers>,
     ) -> Self {
         let path = paths.borrow_and_update().clone();
-        Self { client, path, paths, activity, leftovers }
+        Self { client, path, paths, activity, meters, leftovers }
     }
 }
 
@@ -71,21 +74,28 @@ impl Service<Request<Incoming>> for Enter {
         }
         let exchange = self.activity.begin();
         let reference = Reference::fresh();
-        Span::current().record("reference", field::display(reference)).record("client", field::display(self.client));
+        let span = span(&request, self.client, reference);
+        let notes = self.meters.begin();
+        // Dropped with the future when the client leaves before its answer, and then it says so.
+        let mut ending = Ending::new(Arc::clone(&notes), span.clone());
+        let is_bare = request.method() == Method::HEAD;
         let (parts, body) = request.into_parts();
         let leftovers = self.leftovers.clone().map(|leftovers| (leftovers, Unread::default()));
         let body = match &leftovers {
             Some((_, unread)) => unread.lend(body).map_err(Into::into).boxed_unsync(),
             None => body.map_err(Into::into).boxed_unsync(),
         };
-        let served = self.path.call(Accepted::new(parts, body, self.client, reference));
-        Box::pin(async move {
+        let request = Accepted::new(parts, body, self.client, (reference, notes));
+        let served = span.in_scope(|| self.path.call(request));
+        let answered = async move {
             let answer = served.await?;
             if let Some((leftovers, unread)) = leftovers {
                 leftovers.discard(&unread);
             }
-            Ok(answer.map(|body| Leaving { body, exchange }))
-        })
+            ending.begins(&answer, is_bare);
+            Ok(answer.map(|body| Leaving { body, exchange, ending }))
+        };
+        Box::pin(answered.instrument(span))
     }
 }
 
@@ -94,11 +104,18 @@ impl Body for Leaving {
     type Error = Cut;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = self.project();
+        let mut this = self.project();
         this.exchange.asked();
-        let frame = this.body.poll_frame(context);
-        if matches!(frame, Poll::Ready(Some(_))) {
-            this.exchange.handed();
+        let frame = this.ending.span().in_scope(|| this.body.as_mut().poll_frame(context));
+        if let Poll::Ready(piece) = &frame {
+            if piece.is_some() {
+                this.exchange.handed();
+            }
+            match piece {
+                Some(Ok(piece)) => this.ending.passes(piece, this.body.is_end_stream()),
+                Some(Err(Cut)) => this.ending.end(Ended::Cut),
+                None => this.ending.end(Ended::Whole),
+            }
         }
         frame
     }
@@ -113,21 +130,21 @@ impl Body for Leaving {
 }
 
 /// The span of a request; what is not known yet is filled in on the way.
-pub(super) fn span<B>(request: &Request<B>) -> Span {
+fn span<B>(request: &Request<B>, client: Client, reference: Reference) -> Span {
+    let path = request.uri().path();
     tracing::info_span!(
         "request",
         method = %request.method(),
-        path = request.uri().path(),
+        // A path is printable ASCII, and may be as long as a head.
+        path = path.get(..MOST_PATH).unwrap_or(path),
         version = ?request.version(),
-        client = field::Empty,
-        reference = field::Empty,
+        %client,
+        %reference,
         tenant = field::Empty,
         credential = field::Empty,
         call = field::Empty,
     )
 }
 
-/// The one line of a request.
-pub(super) fn answered<B>(response: &Response<B>, latency: Duration, _span: &Span) {
-    tracing::info!(status = response.status().as_u16(), ?latency, "answered");
-}
+/// Longer than any that is served.
+const MOST_PATH: usize = 64;

@@ -70,6 +70,14 @@ impl Pool {
         self.dial(connect).await
     }
 
+    /// Kept connections.
+    pub(super) fn resting(&self) -> usize {
+        let now = kit::clock::now();
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |resting: &&Resting| now.duration_since(resting.since) < self.keep && !resting.sender.is_closed();
+        state.resting.iter().filter(is_kept).count()
+    }
+
     fn take(&self) -> Option<Resting> {
         let now = kit::clock::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use crate::edge::{Cause, Cut, Reference, Rejection, RequestId};
+use crate::edge::{Cause, Cut, Notes, Reference, Rejection, RequestId};
 
 use super::answered::Answered;
 use super::deadline::Deadline;
@@ -33,6 +34,8 @@ pub(super) struct Relay {
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Why the answer was cut.
     why: Option<Cause>,
+    /// Where that is written down too.
+    notes: Option<Arc<Notes>>,
     passed: u64,
     heard: Instant,
     spoken: Instant,
@@ -84,11 +87,18 @@ impl Relay {
             terms,
             ends,
             why: None,
+            notes: None,
             passed: 0,
             heard: now,
             spoken: now,
             alarm: None,
         }
+    }
+
+    /// Has it written down why the answer is cut, if it is.
+    pub(super) fn noted(mut self, notes: Arc<Notes>) -> Self {
+        self.notes = Some(notes);
+        self
     }
 
     /// Ends the stream when `ends` resolves, saying farewell.
@@ -178,6 +188,9 @@ impl Relay {
         self.leave = None;
         let between = self.events.is_some_and(Events::between);
         let farewell = std::mem::replace(&mut self.farewell, Farewell::Nothing);
+        if let (Some(notes), Some(cause)) = (&self.notes, &cause) {
+            notes.is_refused(cause);
+        }
         self.why.clone_from(&cause);
         match (farewell, cause) {
             (Farewell::Completed(id), None) if between => Some(Ok(Frame::data(completed(&id)))),

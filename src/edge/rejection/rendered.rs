@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tower::{Layer, Service};
@@ -49,11 +50,13 @@ where
 
     fn call(&mut self, request: Accepted) -> Self::Future {
         let reference = request.head().reference;
+        let notes = Arc::clone(&request.head().notes);
         let origin = self.cors.listed(&request.head().headers);
         let served = self.inner.call(request);
         Box::pin(async move {
             let mut answer = served.await.unwrap_or_else(|rejection| {
                 rejection.log();
+                notes.is_refused(&rejection.cause);
                 rejection.render(reference)
             });
             if let Some(origin) = origin {

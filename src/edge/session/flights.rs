@@ -55,6 +55,12 @@ impl Flights {
         self.signal(session, |_entry| true);
     }
 
+    /// Requests under way.
+    pub(super) fn count(&self) -> usize {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.under_way.values().map(Vec::len).sum()
+    }
+
     fn signal(&self, session: SessionId, meant: impl Fn(&Entry) -> bool) {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in table.under_way.get(&session).into_iter().flatten().filter(|entry| meant(entry)) {

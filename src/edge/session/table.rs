@@ -9,6 +9,7 @@
 
 mod ended;
 mod fixed;
+mod sizes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -28,6 +29,7 @@ use ended::{Ended, Times};
 pub(crate) use fixed::Departed;
 use fixed::Fixed;
 pub(super) use fixed::{Full, Reservation};
+pub(crate) use sizes::Sizes;
 
 pub(crate) struct Table {
     state: Mutex<State>,

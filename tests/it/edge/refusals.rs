@@ -83,6 +83,11 @@ async fn every_door_has_the_lock() {
             client.request(method, path, &[("Authorization", ABSENT)], body).await;
             let head = client.head().await;
             let status = super::talk::status(&head);
+            // One answer is for everybody, and says nothing but that somebody answers.
+            if path == "/healthz" {
+                assert_eq!(status, if matches!(method, "GET" | "HEAD") { 200 } else { 405 }, "{method} {path}");
+                continue;
+            }
             assert!(matches!(status, 401 | 405), "{method} {path}: {status}");
             if status == 401 {
                 assert_eq!(super::talk::header(&head, "www-authenticate"), Some("Bearer"), "{method} {path}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
-use playground::edge::{self, Config, Door, Drained, Parts, Reload, SessionKey};
+use playground::edge::{self, Config, Door, Drained, Meters, Parts, Reload, SessionKey};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials};
 use playground::store::{Loose, Opener};
@@ -27,6 +27,7 @@ use super::worker::Worker;
 pub(crate) struct Edge {
     pub(crate) address: SocketAddr,
     pub(crate) presence: Presence,
+    pub(crate) meters: Meters,
     stop: Option<oneshot::Sender<()>>,
     drained: oneshot::Receiver<Drained>,
     home: Home,
@@ -149,12 +150,14 @@ impl Setting {
         let tombstones = ["tombstones.jsonl", "tombstones.2.jsonl"]
             .map(|name| File::options().read(true).append(true).create(true).open(home.path().join(name)).unwrap());
         let (reload, reloads) = mpsc::channel(1);
+        let meters = Meters::new("test");
         let parts = Parts {
             credentials: Arc::new(credentials),
             routes,
             session_key: SessionKey::new(self.key),
             tombstones: Some(tombstones),
             reloads,
+            meters: meters.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -175,7 +178,7 @@ impl Setting {
             let ended = edge::serve(vec![door], config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
-        Edge { address, presence, stop: Some(stop), drained, home, reload, _tasks: tasks }
+        Edge { address, presence, meters, stop: Some(stop), drained, home, reload, _tasks: tasks }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sessions that the edge keeps with workers: one for a tenant and its worker.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::Tenant;
@@ -46,6 +46,15 @@ impl Kept {
             }
             stays
         });
+    }
+
+    /// How many there are of each tenant.
+    pub(crate) fn by_tenant(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for (tenant, ..) in self.0.lock().unwrap_or_else(PoisonError::into_inner).keys() {
+            *counts.entry(tenant.as_str().to_owned()).or_default() += 1;
+        }
+        counts
     }
 
     fn cell(&self, key: &Key, most: usize) -> Result<Cell, Cause> {

@@ -53,6 +53,15 @@ impl Fixed {
         self.all += 1;
     }
 
+    pub(super) fn by_tenant(&self) -> impl Iterator<Item = (&Tenant, usize)> {
+        self.by_tenant.iter().map(|(tenant, own)| (tenant, *own))
+    }
+
+    /// Sessions of which a worker is still to be told.
+    pub(super) fn waiting(&self) -> usize {
+        self.departed.len()
+    }
+
     pub(super) fn give_back(&mut self, tenant: &Tenant) {
         if let Some(own) = self.by_tenant.get_mut(tenant) {
             *own -= 1;
