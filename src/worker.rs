@@ -10,6 +10,7 @@ pub mod entry;
 pub mod eras;
 pub mod handoff;
 pub mod health;
+pub mod lint;
 pub mod manifest;
 pub mod probe;
 pub mod restart;
