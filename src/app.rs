@@ -44,7 +44,7 @@ pub use crate::supervise::Outcome;
 pub use changeable::{Again, WorkerFault};
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
-pub use secrets::{SecretError, bearer};
+pub use secrets::{SecretError, bearer, fresh as fresh_token};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use strict::StrictFault;
 pub use tls_files::TlsFault;

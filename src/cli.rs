@@ -105,7 +105,7 @@ enum Verb {
     Doctor(doctor::Doctor),
     #[cfg(feature = "mcp-http")]
     Clean(Box<clean::Clean>),
-    /// Run a worker on its own, for an edge that runs elsewhere on this machine.
+    /// List, add, check and remove native workers; run one, or the sandbox worker, on its own.
     #[cfg(feature = "mcp-http")]
     Worker(worker::Worker),
 }
@@ -153,13 +153,13 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::SessionKey(key) => key.run(),
         #[cfg(feature = "mcp-http")]
-        Verb::Worker(worker) => worker.run(),
-        #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
         Verb::CheckConfig(check) => {
             return check.run(verbosity).map_or_else(|failure| report(&failure), ExitCode::from);
         }
+        #[cfg(feature = "mcp-http")]
+        Verb::Worker(worker) => return worker.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
         Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
@@ -181,6 +181,7 @@ impl Verb {
             Self::User(user) => user.is_for_programs(),
             Self::Doctor(doctor) => doctor.is_for_programs(),
             Self::CheckConfig(check) => check.is_for_programs(),
+            Self::Worker(worker) => worker.is_for_programs(),
             Self::Quickstart(_)
             | Self::Serve(_)
             | Self::Reload(_)
@@ -189,8 +190,7 @@ impl Verb {
             | Self::SessionKey(_)
             | Self::Exec(_)
             | Self::Shell(_)
-            | Self::Clean(_)
-            | Self::Worker(_) => false,
+            | Self::Clean(_) => false,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! an error and never the sandbox. Beside it: the children this program starts, and how they are kept alive.
 
 pub mod address;
+pub mod check;
 pub mod child;
 pub mod endpoint;
 pub mod entry;
@@ -41,7 +42,7 @@ pub struct Routes {
 /// One worker as the edge sees it.
 #[derive(Debug)]
 pub struct Upstream {
-    /// Stands in logs and inside sealed session ids, so that a session never moves to another worker.
+    /// Stands inside sealed session ids, so that a session never moves to another worker.
     pub name: String,
     pub address: Loopback,
     /// What the worker wants as `Authorization: Bearer`; never a client's token.
@@ -138,6 +139,12 @@ impl Upstream {
             eras: Eras::default(),
             health: Health::default(),
         }
+    }
+
+    /// What logs and metrics call it: as its operator does, else by its address.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.terms.name.as_deref().unwrap_or(&self.name)
     }
 }
 

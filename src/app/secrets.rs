@@ -20,8 +20,8 @@ pub enum SecretError {
 #[error("the system has no randomness")]
 pub struct NoRandomness;
 
-/// A bearer for one life of a service.
-pub(super) fn fresh() -> Result<Secret, SecretError> {
+/// A bearer that nobody has had before.
+pub fn fresh() -> Result<Secret, SecretError> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(random()?)))
 }
 

@@ -88,6 +88,12 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// What the process would end with.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn exit_code(&self) -> u8 {
+        self.code as u8
+    }
+
     /// Whether the command line itself is at fault.
     #[cfg(feature = "mcp-http")]
     pub(super) fn is_usage(&self) -> bool {

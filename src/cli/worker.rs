@@ -1,5 +1,10 @@
-//! `playground worker`: one half of a service, for an edge that runs as another user.
+//! `playground worker`: the native workers of a service, and what runs one on its own.
 
+mod add;
+mod check;
+mod list;
+mod registry;
+mod remove;
 mod stdio;
 
 use std::net::{SocketAddr, TcpListener};
@@ -28,6 +33,10 @@ pub(super) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    List(list::List),
+    Add(Box<add::Add>),
+    Check(check::Check),
+    Remove(remove::Remove),
     Sandbox(Half),
     Stdio(stdio::Stdio),
 }
@@ -49,10 +58,24 @@ struct Half {
 }
 
 impl Worker {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    /// Whether a program reads what comes of it.
+    pub(super) fn is_for_programs(&self) -> bool {
+        match &self.verb {
+            Verb::List(list) => list.json,
+            Verb::Check(check) => check.json,
+            Verb::Add(_) | Verb::Remove(_) | Verb::Sandbox(_) | Verb::Stdio(_) => false,
+        }
+    }
+
+    /// The exit code, where there was no failure.
+    pub(super) fn run(self) -> Result<u8, Failure> {
         match self.verb {
-            Verb::Sandbox(half) => super::on_runtime(half.run()),
-            Verb::Stdio(stdio) => super::on_runtime(stdio.run()),
+            Verb::List(list) => super::on_runtime(list.run()).map(|()| 0),
+            Verb::Add(add) => super::on_runtime(add.run()).map(|()| 0),
+            Verb::Check(check) => super::on_runtime(check.run()),
+            Verb::Remove(remove) => remove.run().map(|()| 0),
+            Verb::Sandbox(half) => super::on_runtime(half.run()).map(|()| 0),
+            Verb::Stdio(stdio) => super::on_runtime(stdio.run()).map(|()| 0),
         }
     }
 }

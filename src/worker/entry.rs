@@ -57,6 +57,22 @@ pub(crate) struct Entries {
 }
 
 impl Entry {
+    /// The least that an entry says.
+    #[must_use]
+    pub fn new(tenant: Tenant, address: Loopback, token_file: PathBuf) -> Self {
+        Self {
+            tenant,
+            address,
+            token_file,
+            name: None,
+            path: Endpoint::default(),
+            bridge: Bridge::default(),
+            shared_catalogue: false,
+            limits: Limits::default(),
+            token_at: 0,
+        }
+    }
+
     /// What it is served on, where it says nothing as `default` has it.
     #[must_use]
     pub fn terms(&self, default: &Bounds) -> Terms {
@@ -196,7 +212,7 @@ impl Entries {
 }
 
 /// What can stand in a log line and as a label without being quoted.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=MOST_NAME).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -7,6 +7,8 @@
 //!
 //! Everything that is wrong is told at once, each fault with its place and what to do.
 
+pub mod edit;
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -48,7 +50,10 @@ pub fn load(file: &Path) -> Result<Manifest, Vec<ManifestFault>> {
 }
 
 /// Its text; blocking.
-fn text(file: &Path) -> Result<String, Vec<ManifestFault>> {
+///
+/// # Errors
+/// When it cannot be read or is too large.
+pub fn text(file: &Path) -> Result<String, Vec<ManifestFault>> {
     match read_bounded(file) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => Err(vec![ManifestFault::TooLarge(file.to_owned())]),
@@ -72,6 +77,19 @@ fn parse(
         workers.extend(entry.zip(token));
     }
     if faults.is_empty() { Ok(Manifest { workers }) } else { Err(placed(file, text, faults)) }
+}
+
+/// What a text lists, whether or not its token files are there.
+///
+/// # Errors
+/// As [`load`].
+pub fn listed(file: &Path, text: &str) -> Result<Vec<Entry>, Vec<ManifestFault>> {
+    let (entries, faults) = entries(file, text)?;
+    if faults.is_empty() {
+        Ok(entries.into_iter().filter_map(|row| row.0).collect())
+    } else {
+        Err(placed(file, text, faults))
+    }
 }
 
 /// An entry if it is without faults, and its token file wherever one is named.

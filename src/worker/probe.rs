@@ -5,7 +5,7 @@
 //! account, less and less often, until it answers. The eras of a worker that has answered are kept: one that comes back
 //! without an era that clients rely on is treated as down until it has it again.
 
-mod ask;
+pub(crate) mod ask;
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::eras::{Found, Legacy};
 
 pub use ask::ProbeFault;
 
-use ask::{Answer, ask};
+use ask::{Answer, Question, ask};
 
 /// Follows a worker until nobody routes to it any more.
 pub async fn follow(worker: Weak<Upstream>) {
@@ -30,7 +30,7 @@ pub async fn follow(worker: Weak<Upstream>) {
             Err(fault) => {
                 if !std::mem::replace(&mut told, true) {
                     let fault: &dyn std::error::Error = &fault;
-                    tracing::warn!(worker = upstream.name, fault, "a worker did not answer; it is asked again");
+                    tracing::warn!(worker = upstream.label(), fault, "a worker did not answer; it is asked again");
                 }
                 false
             }
@@ -58,7 +58,7 @@ fn settle(upstream: &Upstream, found: Found) -> bool {
         // Clients remember the era of an address, so a worker that lost one is not served with the other.
         if upstream.presence.is_up() {
             tracing::error!(
-                worker = upstream.name,
+                worker = upstream.label(),
                 "a worker came back without an era that it had; calls are refused until it has it again, or the service \
                  is started anew"
             );
@@ -68,10 +68,10 @@ fn settle(upstream: &Upstream, found: Found) -> bool {
     }
     let sessions = found.legacy.as_ref().map(|legacy| legacy.sessions);
     let legacy = found.legacy.as_ref().map(|legacy| legacy.version.as_str());
-    tracing::info!(worker = upstream.name, legacy, sessions, modern = ?found.modern, "a worker has answered");
+    tracing::info!(worker = upstream.label(), legacy, sessions, modern = ?found.modern, "a worker has answered");
     if found.is_modern_only() {
         tracing::warn!(
-            worker = upstream.name,
+            worker = upstream.label(),
             "this worker has no initialize; clients of the session era are refused with an error that says so"
         );
     }
@@ -86,8 +86,8 @@ fn settle(upstream: &Upstream, found: Found) -> bool {
 /// # Errors
 /// When it cannot be reached, does not answer in time, refuses the token, or speaks no era at all.
 pub async fn probe(worker: &Upstream, patience: Duration) -> Result<Found, ProbeFault> {
-    let modern = discover(ask(worker, ask::DISCOVER, patience).await?);
-    let answer = ask(worker, ask::INITIALIZE, patience).await?;
+    let modern = discover(&ask(worker, Question::discover(), patience).await?);
+    let answer = ask(worker, Question::initialize(), patience).await?;
     let session = answer.session.clone();
     let legacy = agreed(&answer).map(|version| Legacy { sessions: session.is_some(), version });
     if let (Some(session), Some(legacy)) = (session, &legacy) {
@@ -121,14 +121,14 @@ struct Agreed {
     protocol_version: String,
 }
 
-fn discover(answer: Answer) -> Vec<String> {
+pub(super) fn discover(answer: &Answer) -> Vec<String> {
     let found: Option<Discovered> = answer.message();
     let versions = found.map(|found| found.result.supported_versions).unwrap_or_default();
     // Revisions are dates, so their order is that of their texts.
     versions.into_iter().filter(|version| version.as_str() >= FIRST_MODERN).collect()
 }
 
-fn agreed(answer: &Answer) -> Option<String> {
+pub(super) fn agreed(answer: &Answer) -> Option<String> {
     answer.message::<Opened>().map(|opened| opened.result.protocol_version)
 }
 

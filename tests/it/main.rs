@@ -97,3 +97,6 @@ mod tls_files;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod verbs;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod worker_verbs;

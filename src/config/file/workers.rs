@@ -48,5 +48,5 @@ fn node(said: &Spanned<DeValue<'_>>) -> Node {
         }
         DeValue::Float(_) | DeValue::Datetime(_) => Value::Other,
     };
-    Node { at: said.span().start, value }
+    Node { at: said.span().start, end: said.span().end, value }
 }

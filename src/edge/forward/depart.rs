@@ -57,7 +57,7 @@ impl Departures {
             };
             // The worker may have forgotten it by itself; whatever it says, there is nobody to tell.
             if !matches!(timeout(MOST_WAIT, told).await, Ok(Ok(()))) {
-                tracing::debug!(worker = upstream.name, "a worker could not be told that a session has ended");
+                tracing::debug!(worker = upstream.label(), "a worker could not be told that a session has ended");
             }
             drop(place);
         });

@@ -57,12 +57,11 @@ pub struct Found {
 
 /// A fault, and where a person finds it: line and column are counted from one.
 #[derive(Debug, thiserror::Error)]
-#[error("{}:{line}:{column}", file.display())]
+#[error("{}:{line}:{column}: {fault}", file.display())]
 pub struct Placed {
     file: PathBuf,
     line: usize,
     column: usize,
-    #[source]
     fault: EntryFault,
 }
 
@@ -79,11 +78,6 @@ impl Placed {
 
     pub(crate) fn at(file: &Path, (line, column): (usize, usize), fault: EntryFault) -> Self {
         Self { file: file.to_owned(), line, column, fault }
-    }
-
-    #[must_use]
-    pub fn fault(&self) -> &EntryFault {
-        &self.fault
     }
 }
 

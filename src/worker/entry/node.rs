@@ -12,6 +12,8 @@ use serde_json::value::RawValue;
 pub(crate) struct Node {
     /// Where it begins, in bytes from the start of the text.
     pub(crate) at: usize,
+    /// Where the next thing may begin.
+    pub(crate) end: usize,
     pub(crate) value: Value,
 }
 
@@ -69,7 +71,8 @@ fn json(text: &str, raw: &RawValue, depth: usize) -> Result<Node, serde_json::Er
         Some(b'f') => Value::Flag(false),
         _ => serde_json::from_str(all).map_or(Value::Other, Value::Whole),
     };
-    Ok(Node { at: offset(text, all), value })
+    let at = offset(text, all);
+    Ok(Node { at, end: at + all.len(), value })
 }
 
 /// Where a slice of `text` begins in it.

@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use kit::Secret;
 use kit::sse::Reader;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -37,37 +38,61 @@ pub enum ProbeFault {
     NoEra(StatusCode),
 }
 
-/// A question's text, and whether it is of the modern era.
-pub(super) struct Question {
-    body: &'static str,
-    modern: Option<&'static str>,
+/// A question's text, and what its head says beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) body: Bytes,
+    /// Its method, where it is of the modern era.
+    pub(crate) modern: Option<&'static str>,
+    pub(crate) version: Option<HeaderValue>,
+    pub(crate) session: Option<HeaderValue>,
 }
 
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) session: Option<HeaderValue>,
+/// The token that is shown with a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Own,
+    Other(Secret),
+    None,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) session: Option<HeaderValue>,
     /// What it says: one text, or the events of a stream.
     messages: Vec<Vec<u8>>,
 }
 
+impl Question {
+    fn new(body: &'static str, modern: Option<&'static str>) -> Self {
+        let version = modern.map(|_| HeaderValue::from_static("2026-07-28"));
+        Self { body: Bytes::from_static(body.as_bytes()), modern, version, session: None }
+    }
+
+    pub(crate) fn discover() -> Self {
+        Self::new(DISCOVER, Some("server/discover"))
+    }
+
+    pub(crate) fn initialize() -> Self {
+        Self::new(INITIALIZE, None)
+    }
+}
+
 impl Answer {
+    /// How much of a worker's was read for it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.messages.iter().map(Vec::len).sum()
+    }
+
     /// The message in it that has this form.
-    pub(super) fn message<T: DeserializeOwned>(&self) -> Option<T> {
+    pub(crate) fn message<T: DeserializeOwned>(&self) -> Option<T> {
         self.messages.iter().find_map(|message| serde_json::from_slice(message).ok())
     }
 }
 
-pub(super) async fn ask(worker: &Upstream, question: Question, patience: Duration) -> Result<Answer, ProbeFault> {
-    let mut headers = addressed(worker)?;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    if let Some(method) = question.modern {
-        headers.insert(VERSION, HeaderValue::from_static("2026-07-28"));
-        headers.insert("mcp-method", HeaderValue::from_static(method));
-    }
-    let body = Bytes::from_static(question.body.as_bytes());
-    let asked = timeout(patience, exchange(worker, Method::POST, headers, body));
-    let answer = asked.await.map_err(|_late| ProbeFault::Late(patience))??;
+/// Asks as the edge does, whom the worker must let in.
+pub(crate) async fn ask(worker: &Upstream, question: Question, patience: Duration) -> Result<Answer, ProbeFault> {
+    let answer = ask_as(worker, question, &Shown::Own, patience).await?;
     match answer.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(ProbeFault::Refused(answer.status)),
         // Anything a client might have done wrong is an answer: that this era is not spoken.
@@ -76,24 +101,48 @@ pub(super) async fn ask(worker: &Upstream, question: Question, patience: Duratio
     }
 }
 
+/// Asks with this token, whatever comes of it.
+pub(crate) async fn ask_as(
+    worker: &Upstream,
+    question: Question,
+    shown: &Shown,
+    patience: Duration,
+) -> Result<Answer, ProbeFault> {
+    let mut headers = addressed(worker, shown)?;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let Question { body, modern, version, session } = question;
+    let modern = modern.map(HeaderValue::from_static);
+    for (name, value) in [(METHOD, modern), (VERSION, version), (SESSION, session)] {
+        headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
+    }
+    let asked = timeout(patience, exchange(worker, Method::POST, headers, body));
+    asked.await.map_err(|_late| ProbeFault::Late(patience))?
+}
+
 /// Ends a session that a question has opened. A worker that does not end sessions forgets it in its own time.
-pub(super) async fn end(worker: &Upstream, session: HeaderValue, version: &str, patience: Duration) {
-    let Ok(mut headers) = addressed(worker) else { return };
-    headers.insert("mcp-session-id", session);
+pub(crate) async fn end(worker: &Upstream, session: HeaderValue, version: &str, patience: Duration) {
+    let Ok(mut headers) = addressed(worker, &Shown::Own) else { return };
+    headers.insert(SESSION, session);
     if let Ok(version) = HeaderValue::from_str(version) {
         headers.insert(VERSION, version);
     }
     let ended = timeout(patience, exchange(worker, Method::DELETE, headers, Bytes::new())).await;
     if !matches!(ended, Ok(Ok(_))) {
-        tracing::debug!(worker = worker.name, "a probe's session could not be ended");
+        tracing::debug!(worker = worker.label(), "a probe's session could not be ended");
     }
 }
 
-fn addressed(worker: &Upstream) -> Result<HeaderMap, ProbeFault> {
+fn addressed(worker: &Upstream, shown: &Shown) -> Result<HeaderMap, ProbeFault> {
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_invalid| ProbeFault::Header);
     let mut headers = HeaderMap::new();
     headers.insert(HOST, value(worker.address.to_string())?);
-    let mut bearer = value(format!("Bearer {}", worker.bearer.expose()))?;
+    let token = match shown {
+        Shown::Own => &worker.bearer,
+        Shown::Other(token) => token,
+        Shown::None => return Ok(headers),
+    };
+    let mut bearer = value(format!("Bearer {}", token.expose()))?;
     bearer.set_sensitive(true);
     headers.insert(AUTHORIZATION, bearer);
     Ok(headers)
@@ -130,7 +179,7 @@ async fn exchange(worker: &Upstream, method: Method, headers: HeaderMap, body: B
         if !events {
             messages.push(text);
         }
-        let session = parts.headers.get("mcp-session-id").cloned();
+        let session = parts.headers.get(SESSION).cloned();
         Ok(Answer { status: parts.status, session, messages })
     };
     tokio::select! {
@@ -152,17 +201,13 @@ fn is_response(message: &[u8]) -> bool {
     serde_json::from_slice::<Response>(message).is_ok_and(|found| found.result.is_some() || found.error.is_some())
 }
 
-pub(super) const DISCOVER: Question = Question {
-    body: r#"{"jsonrpc":"2.0","id":"probe","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"playground-probe","version":"1"}}}}"#,
-    modern: Some("server/discover"),
-};
+const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"probe","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"playground-probe","version":"1"}}}}"#;
 
-pub(super) const INITIALIZE: Question = Question {
-    body: r#"{"jsonrpc":"2.0","id":"probe","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"playground-probe","version":"1"}}}"#,
-    modern: None,
-};
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"probe","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"playground-probe","version":"1"}}}"#;
 
 const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const SESSION: &str = "mcp-session-id";
 
-/// Instructions may be long; tools are not asked for.
+/// Instructions may be long, and a page of tools too.
 const MOST_BYTES: usize = 1 << 20;

@@ -1,0 +1,179 @@
+//! The native workers that a service is told of, and the one file of them that verbs change.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use kit::Tenant;
+
+use super::super::failure::{Code, Failure};
+use super::super::say;
+use crate::config::file::File as Config;
+use crate::worker::entry::Entry;
+use crate::worker::manifest::{self, ManifestFault};
+use crate::worker::terms::Bounds;
+use crate::worker::{Upstream, token_file};
+
+/// The flags that name the workers.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Source {
+    /// The list that `serve --workers` and `serve --faculties-workers` read.
+    #[arg(long, value_name = "FILE", alias = "faculties-workers")]
+    workers: Option<PathBuf>,
+
+    /// The playground.toml that `serve --config` reads: its [[worker]] tables, and the list that it names.
+    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// Every worker that was named.
+#[derive(Debug)]
+pub(super) struct Registry {
+    pub(super) rows: Vec<Entry>,
+    pub(super) bounds: Bounds,
+    /// The list that can be changed, whether or not it is there yet.
+    pub(super) manifest: Option<PathBuf>,
+}
+
+/// A list that nobody else changes meanwhile.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) path: PathBuf,
+    /// Nothing where it is not there yet.
+    pub(super) text: Option<String>,
+    mode: u32,
+    _lock: File,
+}
+
+impl Source {
+    /// Reads all of it; blocking.
+    pub(super) fn read(&self) -> Result<Registry, Failure> {
+        let said = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
+        if said.is_none() && self.workers.is_none() {
+            return Err(Failure::message(Code::Usage, "no list of workers is named")
+                .hint("name what `serve` is started with: --workers FILE or --config playground.toml"));
+        }
+        // A list that is named by itself stands for itself.
+        let config = match (&self.workers, said) {
+            (None, Some(path)) => Config::load(path).map_err(|faults| {
+                Failure::all(faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration)))
+            })?,
+            (Some(_), _) | (None, None) => Config::default(),
+        };
+        let manifest = self.workers.clone().or(config.workers);
+        let mut rows = match &manifest {
+            Some(path) if self.workers.is_none() || path.exists() => {
+                let text = manifest::text(path).map_err(unusable)?;
+                manifest::listed(path, &text).map_err(unusable)?
+            }
+            Some(_) | None => Vec::new(),
+        };
+        rows.extend(config.worker.into_iter().map(|worker| worker.entry));
+        Ok(Registry { rows, bounds: config.worker_limits.over(&Bounds::default()), manifest })
+    }
+}
+
+impl Registry {
+    pub(super) fn of(&self, tenant: &Tenant) -> Option<&Entry> {
+        self.rows.iter().find(|entry| entry.tenant == *tenant)
+    }
+
+    pub(super) fn missing(&self, tenant: &Tenant) -> Failure {
+        Failure::message(Code::Missing, format!("tenant `{tenant}` has no worker"))
+            .hint("`playground worker list` shows those there are")
+    }
+
+    /// The list to change.
+    pub(super) fn to_change(&self) -> Result<&Path, Failure> {
+        self.manifest.as_deref().ok_or_else(|| {
+            Failure::message(Code::Configuration, "the playground.toml names no list of workers to change").hint(
+                "write workers = \"workers.json\" into it and run this again, or edit its [[worker]] tables yourself",
+            )
+        })
+    }
+
+    /// A worker as the edge would reach it.
+    pub(super) fn upstream(&self, entry: &Entry) -> Result<Upstream, Failure> {
+        let bearer = token_file::read(&entry.token_file).map_err(|fault| {
+            Failure::message(Code::Configuration, format!("token file {}: {fault}", entry.token_file.display()))
+        })?;
+        Ok(Upstream { terms: entry.terms(&self.bounds), ..Upstream::native(entry.address, bearer) })
+    }
+}
+
+impl Held {
+    /// Waits for whoever changes the list, and keeps others from it; blocking.
+    pub(super) fn take(path: &Path) -> Result<Self, Failure> {
+        // A link stays one, and leads to what is changed.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_absent| path.to_owned());
+        let at = |what: &'static str| {
+            let path = path.clone();
+            move |fault: std::io::Error| {
+                Failure::new(anyhow::Error::new(fault).context(format!("{what} {}", path.display())))
+            }
+        };
+        let lock_path = path.with_added_extension("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path);
+        let lock = lock.map_err(at("lock"))?;
+        let began = kit::clock::now();
+        while let Err(fault) = lock.try_lock() {
+            match fault {
+                TryLockError::Error(fault) => return Err(at("lock")(fault)),
+                TryLockError::WouldBlock if kit::clock::now().saturating_duration_since(began) > PATIENCE => {
+                    return Err(Failure::message(
+                        Code::Failed,
+                        format!("{} is being changed by another process", path.display()),
+                    )
+                    .hint("wait until that has ended, and try again; nothing was changed"));
+                }
+                TryLockError::WouldBlock => std::thread::sleep(PAUSE),
+            }
+        }
+        let (text, mode) = match std::fs::metadata(&path) {
+            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+                let owner = found.uid();
+                return Err(Failure::message(Code::NotAllowed, format!("{} is of user {owner}", path.display()))
+                    .hint("run this as that user, so that the file stays readable for who serves it"));
+            }
+            Ok(found) => (Some(manifest::text(&path).map_err(unusable)?), found.mode() & 0o7777),
+            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => (None, 0o644),
+            Err(fault) => return Err(at("look at")(fault)),
+        };
+        Ok(Self { path, text, mode, _lock: lock })
+    }
+
+    pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        let text = self.text.as_deref().map(|text| manifest::listed(&self.path, text));
+        text.transpose().map(Option::unwrap_or_default).map_err(unusable)
+    }
+
+    /// Puts another text in its place, whole or not at all; blocking.
+    pub(super) fn put(self, text: &str) -> Result<(), Failure> {
+        // What is not a list must not become one by our hand.
+        manifest::listed(&self.path, text).map_err(unusable)?;
+        kit::durable::replace(&self.path, self.mode, text.as_bytes()).map_err(|fault| {
+            Failure::new(anyhow::Error::new(fault).context(format!("write {}", self.path.display())))
+                .hint("the list is as it was")
+        })
+    }
+}
+
+pub(super) fn unusable(faults: Vec<ManifestFault>) -> Failure {
+    Failure::all(faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration)))
+}
+
+/// Where a worker's messages go, as a person writes it.
+pub(super) fn place(entry: &Entry) -> String {
+    format!("{}{}", entry.address, entry.path.uri())
+}
+
+pub(super) fn taken_up() {
+    say::talk(
+        "a service that runs with this list takes it up by itself within seconds; `playground reload` does so at once",
+    );
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
