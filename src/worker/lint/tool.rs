@@ -57,11 +57,11 @@ const RULES: &[Rule<Look>] = &[
         id: "name-case",
         level: Level::Note,
         clients: EVERY,
-        fix: "use a-z 0-9 and _, beginning with a letter",
+        fix: "use a-z 0-9 _ and -, beginning with a letter",
         look: |tool| {
             let name = name(tool).filter(|name| !name.is_empty())?;
             let plain =
-                name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.".contains(&byte));
+                name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte));
             (!plain || !name.starts_with(|first: char| first.is_ascii_lowercase()))
                 .then(|| "the name is spelled otherwise than models expect".to_owned())
         },
