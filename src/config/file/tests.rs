@@ -48,7 +48,7 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
 #[test]
 fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
-    for (table, count) in [
+    for (table, least) in [
         ("", 13),
         ("[limits]\n", 10),
         ("[limits.worker]\n", 5),
@@ -58,7 +58,7 @@ fn the_example_has_every_key_there_is() {
     ] {
         let fault = parse(&format!("{table}zzzzzz = 1")).expect_err("no such key");
         let known: Vec<_> = fault.split('`').skip(3).step_by(2).collect();
-        assert_eq!(known.len(), count, "{fault}");
+        assert!(known.len() >= least, "{fault}");
         for key in known {
             let is_there =
                 example().lines().any(|line| line.contains(&format!("{key} =")) || line.contains(&format!("[{key}]")));
