@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { endAll } from '../../e2e/flows/process.mjs';
 import { Wrong, acts } from './acts.mjs';
 import { disturbed, fleet, strike } from './fleet.mjs';
+import { gauges } from './gauges.mjs';
 
 /** Clients of one tenant at once. */
 const SEATS = 6;
@@ -77,7 +78,7 @@ async function quiet(parts) {
     await pause(QUIET_MS);
     const seen = Object.fromEntries(Object.entries(parts).map(([name, pid]) => [name, look(pid)]));
     const descriptors = JSON.stringify(Object.values(seen).map((part) => part.descriptors));
-    if (descriptors === last) return seen;
+    if (descriptors === last) return { ...seen, gauges: await gauges(`${folder}/state/admin.sock`) };
     last = descriptors;
   }
   throw new Error('the descriptors do not settle');
@@ -96,6 +97,8 @@ const MORE = {
   descriptors: () => 32,
   // Those that write to the disk end when they have been idle for a while.
   threads: () => 8,
+  // Connections that are kept, and sessions that were left and have not been idle for long enough.
+  gauge: (before) => before * 0.1 + 32,
 };
 
 function report(before, after, lanes) {
@@ -108,11 +111,12 @@ function report(before, after, lanes) {
   console.log(`${'all'.padEnd(28)}${String(total('done')).padStart(9)}${String(total('away')).padStart(13)}`);
   console.log(`\nworkers killed: ${lanes.map(({ tenant, outages }) => `${tenant} ${outages.length}`).join(', ')}`);
   console.log(`\n${''.padEnd(28)}${'before'.padStart(9)}${'after'.padStart(9)}`);
-  for (const part of Object.keys(before)) {
-    for (const [what, more] of Object.entries(MORE)) {
-      const [was, is] = [before[part][what], after[part][what]];
-      console.log(`${`${part} ${what}`.padEnd(28)}${String(was).padStart(9)}${String(is).padStart(9)}`);
-      if (is > was + more(was)) faults.push(`${part}: ${is} ${what} where ${was} were`);
+  for (const [part, seen] of Object.entries(after)) {
+    for (const [what, is] of Object.entries(seen)) {
+      const was = before[part][what] ?? 0;
+      const name = part === 'gauges' ? what : `${part} ${what}`;
+      console.log(`${name.padEnd(28)} ${String(was).padStart(8)}${String(is).padStart(9)}`);
+      if (is > was + (MORE[what] ?? MORE.gauge)(was)) faults.push(`${name}: ${is} where ${was} were`);
     }
   }
 }
