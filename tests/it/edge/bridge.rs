@@ -215,7 +215,8 @@ async fn discovery_is_made_of_what_the_worker_said_when_the_session_was_opened()
             })
         );
     }
-    assert_eq!(worker.count(), 2, "the opening and its end");
+    let methods: Vec<_> = worker.arrivals(4).await.iter().map(Arrival::rpc_method).collect();
+    assert_eq!(methods, ["initialize", "notifications/initialized", "ping", "ping"], "and whether it is still there");
 }
 
 #[tokio::test]
@@ -537,5 +538,137 @@ async fn a_refusal_that_names_its_request_is_never_taken_for_a_lost_session() {
     let edge = bridged(&[("alice", &worker)]).start().await;
     let answer = called(&edge, "t").await;
     assert_eq!((answer.status, answer.code(), &answer.json()["id"]), (400, -32000, &json!(1)));
+    assert_eq!(of(&worker, "tools/call").await.len(), 1);
+}
+
+#[tokio::test]
+async fn requests_that_come_at_once_and_first_open_one_session() {
+    let barrier = Arc::new(tokio::sync::Barrier::new(8));
+    let worker = worker(move |arrival, mut talk| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            talk.reply(&arrival).await;
+            Next::Keep(talk)
+        }
+    })
+    .await;
+    let edge = Arc::new(bridged(&[("alice", &worker)]).start().await);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let edge = Arc::clone(&edge);
+        calls.spawn(async move { called(&edge, "t").await.status });
+    }
+    assert_eq!(within(calls.join_all()).await, [200; 8]);
+    assert_eq!(of(&worker, "initialize").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_opening_that_stalls_is_given_up_once_for_all_who_wait_and_holds_up_no_other_tenant() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let worker = Worker::scripted(move |arrival, mut talk| {
+        let opened = Arc::clone(&opened);
+        async move {
+            if arrival.rpc_method() == "initialize" && opened.fetch_add(1, Ordering::SeqCst) == 0 {
+                talk.abandoned().await;
+                return Next::Close(talk);
+            }
+            talk.reply(&arrival).await;
+            Next::Keep(talk)
+        }
+    })
+    .await;
+    let edge = bridged(&[("alice", &worker), ("bob", &worker)])
+        .bounds(|bounds| bounds.head = Duration::from_millis(300))
+        .start()
+        .await;
+    let edge = Arc::new(edge);
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let edge = Arc::clone(&edge);
+        waiting.spawn(async move { called(&edge, "t").await });
+    }
+    worker.arrivals(1).await;
+    assert_eq!(ask(&edge, "tok-bob", "tools/call", "t", &call("1", "t", "")).await.status, 200);
+    for refused in within(waiting.join_all()).await {
+        assert_eq!((refused.status, refused.code()), (503, -31503));
+        assert!(refused.message().contains("was not sent"), "{refused:?}");
+    }
+    // One stalled, and bob's.
+    assert_eq!(of(&worker, "initialize").await.len(), 2, "those who waited do not each try in turn");
+    assert_eq!(called(&edge, "t").await.status, 200, "the next one tries again");
+}
+
+#[tokio::test]
+async fn an_answer_under_another_id_is_none_and_the_outcome_is_unknown() {
+    for answer in [
+        r#"{"jsonrpc":"2.0","id":999,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"2","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+    ] {
+        for events in [false, true] {
+            let worker = worker(move |_, mut talk| async move {
+                if events {
+                    talk.events().await;
+                    talk.chunk(format!("data: {answer}\n\n")).await;
+                    talk.last_chunk().await;
+                } else {
+                    talk.json("", answer).await;
+                }
+                Next::Keep(talk)
+            })
+            .await;
+            let edge = bridged(&[("alice", &worker)]).start().await;
+            let told = called(&edge, "t").await;
+            assert_eq!((told.status, told.code(), &told.json()["id"]), (502, -31502, &json!(1)), "{answer}");
+            assert!(told.message().contains("not repeated"), "{told:?}");
+            assert_eq!(of(&worker, "tools/call").await.len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_in_pages_keeps_its_cursors() {
+    let worker = answering(r#""result":{"tools":[],"nextCursor":"a/+=\u00e9 2"}"#).await;
+    let edge = bridged(&[("alice", &worker)]).start().await;
+    let body = request("1", "tools/list", r#""cursor":"a/+=\u00e9 1","#, "");
+    let answer = ask(&edge, "tok-alice", "tools/list", "", &body).await;
+    assert!(answer.text().contains(r#""nextCursor":"a/+=\u00e9 2""#), "{answer:?}");
+    let sent = of(&worker, "tools/list").await;
+    assert!(String::from_utf8_lossy(&sent[0].body).contains(r#""cursor":"a/+=\u00e9 1""#), "{sent:?}");
+}
+
+#[tokio::test]
+async fn discovery_finds_out_that_the_worker_is_another_by_now_or_gone() {
+    const GONE: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let worker = worker(|arrival, mut talk| async move {
+        if arrival.header("mcp-session-id") == Some("S1") {
+            talk.send(GONE).await;
+        } else {
+            talk.reply(&arrival).await;
+        }
+        Next::Keep(talk)
+    })
+    .await;
+    let edge = bridged(&[("alice", &worker)]).start().await;
+    let discover =
+        || async { ask(&edge, "tok-alice", "server/discover", "", &request("\"d\"", "server/discover", "", "")).await };
+    assert_eq!(discover().await.status, 200);
+    assert_eq!(of(&worker, "initialize").await.len(), 2);
+    drop(worker);
+    let gone = discover().await;
+    assert_eq!((gone.status, &gone.json()["id"]), (503, &json!("d")), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_name_that_a_header_cannot_carry_is_compared_with_the_bodys_and_reaches_the_worker_there() {
+    let worker = answering(r#""result":{}"#).await;
+    let edge = bridged(&[("alice", &worker)]).start().await;
+    let sentinel = "=?base64?Z3LDvMOfZQ==?=";
+    assert_eq!(ask(&edge, "tok-alice", "tools/call", sentinel, &call("1", "grüße", "")).await.status, 200);
+    assert_eq!(of(&worker, "tools/call").await[0].json()["params"]["name"], "grüße");
+    let wrong = ask(&edge, "tok-alice", "tools/call", sentinel, &call("1", "grüse", "")).await;
+    assert_eq!((wrong.status, wrong.code()), (400, -32020));
     assert_eq!(of(&worker, "tools/call").await.len(), 1);
 }

@@ -16,6 +16,7 @@ use crate::edge::forward::leave::Answered;
 use crate::edge::{Cause, Rejection};
 
 use super::ask::{Ask, Wants};
+use super::errand::{self, Reply};
 use super::kept::Keeping;
 use super::line::{self, Line};
 use super::messages::Messages;
@@ -85,6 +86,11 @@ impl Exchange {
             // Not given up when the client goes: others may wait for the same session.
             let used = self.keeping.session(&self.line).await?;
             if self.ask.wants == Wants::Discovery {
+                // What it once said of itself is worth nothing if it is not there any more, or is another by now.
+                if self.wanted(errand::ask(&used, &self.line, "ping", "")).await?? == Reply::Forgotten {
+                    used.forget();
+                    continue;
+                }
                 return self.say(Piece::Whole(StatusCode::OK, told::discovery(&self.ask.id, &used))).await;
             }
             let number = used.number();
