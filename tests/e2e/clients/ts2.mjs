@@ -11,6 +11,7 @@ export const connect = (target, mode) => async (who) => {
     : new StdioClientTransport({ command: target.argv[who][0], args: target.argv[who].slice(1), stderr: 'inherit' });
   await client.connect(transport);
   return {
+    client,
     version: client.getNegotiatedProtocolVersion(),
     list: async () => (await client.listTools()).tools.map((tool) => tool.name),
     call: (name, args) => client.callTool({ name, arguments: args }),

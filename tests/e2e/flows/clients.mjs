@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 import { LEGACY, MODERN } from './wire.mjs';
+import { stateless } from './workers.mjs';
 
 const HERE = new URL('.', import.meta.url).pathname;
 const run = promisify(execFile);
@@ -65,7 +66,7 @@ async function pythons(fleet, step, kind) {
 }
 
 async function expect(w, mode, converse) {
-  const modern = w.modern || w.manifest?.bridge === 'modern';
+  const modern = stateless(w);
   if (mode === 'pin' && !modern) {
     const refusal = await converse().then((seen) => { throw new Error(`it got ${JSON.stringify(seen)}`); }, (error) => error);
     if (/it got|timed out|fetch failed/.test(refusal.message)) throw refusal;

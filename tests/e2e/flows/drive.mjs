@@ -1,5 +1,6 @@
 // drive.mjs FOLDER [WORKER…]: starts the workers and the edge before them, drives every flow at every worker or at those
 // named, and prints the table. FOLDER takes the state and the logs. Exits with 1 if a flow failed.
+import { over } from './bridge.mjs';
 import { smoke } from './clients.mjs';
 import { mint, startEdge } from './edge.mjs';
 import { flows, listen } from './flows.mjs';
@@ -37,7 +38,7 @@ async function main() {
   }));
   const listening = fleet.filter(({ w }) => w.listens);
   await Promise.all(listening.map((lane) => step(lane.w, 'F4', async () => { lane.listening = await listen(lane); })));
-  await smoke(fleet, step);
+  await Promise.all([smoke(fleet, step), over(fleet.filter(({ w }) => w.bridge), step)]);
   await Promise.all(listening.map((lane) => lane.listening && step(lane.w, 'F4', () => lane.listening.heard())));
   const stopped = edge.process.kill('SIGTERM');
   await Promise.all(listening.map((lane) => lane.listening && step(lane.w, 'F4', () => lane.listening.ended())));

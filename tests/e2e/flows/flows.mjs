@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { MODERN, Wire, sentinel } from './wire.mjs';
+import { stateless } from './workers.mjs';
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const ASKED = { sampling: {}, elicitation: {}, roots: {} };
@@ -11,7 +12,7 @@ const SERVED = ['2025-03-26', '2025-06-18', '2025-11-25', MODERN];
 const call = (name, args, more = {}) => ({ name, arguments: args, ...more });
 
 export const flows = [
-  ['F1', (w) => w.modern, async ({ w, wire, process }) => {
+  ['F1', stateless, async ({ w, wire, process }) => {
     const [name, args] = w.echo('modern');
     const answer = await wire.modern('tools/call', call(name, args), { id: 'one' });
     equal(answer.status, 200, 'status');
@@ -28,7 +29,7 @@ export const flows = [
     await process.line(/^sleep left cancelled/, { from });
   }],
 
-  ['F2', (w) => w.modern, async ({ wire }) => {
+  ['F2', stateless, async ({ wire }) => {
     const { result } = await (await wire.modern('server/discover')).response(1);
     equal(result.cacheScope, 'private', 'cacheScope');
     const strange = result.supportedVersions.filter((version) => !SERVED.includes(version));
@@ -36,7 +37,7 @@ export const flows = [
     holds(result.supportedVersions.includes(MODERN), `the revisions lack ${MODERN}`);
   }],
 
-  ['F3', (w) => w.modern, async ({ w, wire }) => {
+  ['F3', stateless, async ({ w, wire }) => {
     const { result } = await (await wire.modern('tools/list')).response(1);
     equal(result.cacheScope, 'private', 'cacheScope');
     holds(result.tools.some((tool) => tool.name === w.echo('')[0]), 'the list lacks a tool');
@@ -120,7 +121,7 @@ export const flows = [
     const params = call(...w.sleep(200, 'told'), { _meta: { progressToken: 'token-1' } });
     const session = await wire.open();
     const eras = { legacy: () => session.request('tools/call', params) };
-    if (w.modern) {
+    if (stateless(w)) {
       eras.modern = () => wire.modern('tools/call', call(...w.sleep(200, 'told')), { meta: { progressToken: 'token-1' } });
     }
     for (const [era, send] of Object.entries(eras)) {
@@ -183,7 +184,7 @@ export const flows = [
     equal((await wrong.response(1)).error.code, -32020, 'code of it');
   }],
 
-  ['name', (w) => w.modern, async ({ w, wire }) => {
+  ['name', stateless, async ({ w, wire }) => {
     const [name, args] = w.echo('named');
     const send = (header) => wire.modern('tools/call', call(name, args), { headers: { 'Mcp-Name': header } });
     equal(words((await (await send(sentinel(name))).response(1)).result), w.echoed('named'), 'a name in base64');
@@ -230,7 +231,7 @@ export const flows = [
     for (const [what, [send, id]] of Object.entries(refused)) {
       const answer = await send();
       const { error, id: told } = await answer.response(id);
-      if (!w.modern && ['server/discover', 'modern call'].includes(what) && answer.status === 400) continue;
+      if (!stateless(w) && ['server/discover', 'modern call'].includes(what) && answer.status === 400) continue;
       equal(answer.status, 503, `status of ${what}`);
       holds(answer.headers.get('retry-after'), `${what} has no Retry-After`);
       holds(error && told === id, `${what}: ${JSON.stringify(error)}`);

@@ -12,7 +12,9 @@ const roots = { roots: [{ uri: 'file:///workspace', name: 'workspace' }] };
 /**
  * `sleep(ms, mark)` is a call that lasts; with `marks` the worker says on its output how it ended, with `resumes` its
  * answer can be fetched after a disconnect. `asks` are calls within which the worker asks the client on the stream of the
- * call, and what the client answers; `asksAside` is asked on the stream of the session.
+ * call, and what the client answers; `asksAside` is asked on the stream of the session. `bridge` is what a client that
+ * is held to the stateless revision finds at a worker of sessions: a resource, a prompt, and a call that changes
+ * the resource; `calms` ends what that began, since the session is the tenant's and outlives its clients.
  */
 export const workers = [
   {
@@ -59,4 +61,28 @@ export const workers = [
     echo: (text) => ['echo', { text }], echoed: said,
     sleep: (ms, mark) => ['sleep', { ms, mark }],
   },
+  {
+    name: 'bridged', path: '/mcp', modern: false, sessions: true, resumes: true, listens: true,
+    manifest: { bridge: 'modern' },
+    argv: () => [node, '--import', `${here}loopback.mjs`, process.env.FLOWS_EVERYTHING, 'streamableHttp'],
+    env: (port) => ({ PORT: `${port}` }),
+    echo: (text) => ['echo', { message: text }], echoed: (text) => `Echo: ${text}`,
+    sleep: (ms) => ['trigger-long-running-operation', { duration: ms / 1000, steps: 2 }],
+    bridge: {
+      resource: 'demo://resource/dynamic/text/1', prompt: 'simple-prompt',
+      changes: ['toggle-subscriber-updates', {}], calms: ['toggle-subscriber-updates', {}],
+    },
+  },
+  {
+    name: 'mcp1', path: '/mcp', modern: false, sessions: true, marks: true, listens: true,
+    manifest: { bridge: 'modern' },
+    argv: (port) => [python, `${here}mcp1_worker.py`, `${port}`],
+    env: () => ({ PYTHONPATH: process.env.FLOWS_PYTHON1 }),
+    echo: (text) => ['echo', { text }], echoed: said,
+    sleep: (ms, mark) => ['sleep', { ms, mark }],
+    bridge: { resource: 'note://one', prompt: 'greet', changes: ['change', {}], lists: true },
+  },
 ];
+
+/** Whether requests of the stateless revision are served. */
+export const stateless = (w) => w.modern || w.manifest?.bridge === 'modern';
