@@ -50,6 +50,27 @@ fn every_token_that_commands_print_at_once_is_stored() {
 }
 
 #[test]
+fn a_store_that_cannot_be_written_stays_as_it_was_and_no_token_is_printed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = place.path().join("s.json");
+    let mint = |before: &str| {
+        let mut shell = program("/bin/sh");
+        let line = format!("{before} exec \"$0\" token mint t1 --tokens \"$1\"");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_playground")]).arg(&store);
+        run(shell)
+    };
+    assert!(mint("").status.success());
+    let first = std::fs::read(&store).expect("read");
+    // Not a byte may be written to a file: each write fails, as on a full disk.
+    let failed = mint("trap '' XFSZ; ulimit -f 0;");
+    assert!(!failed.status.success() && failed.stdout.is_empty(), "{}", text(&failed.stdout));
+    assert!(text(&failed.stderr).contains("s.json"), "{}", text(&failed.stderr));
+    assert_eq!(std::fs::read(&store).expect("read"), first);
+    assert!(mint("").status.success());
+    assert_eq!(Ledger::at(&store, Loose::Refuse).list().expect("listed").len(), 2);
+}
+
+#[test]
 fn a_broken_store_stops_the_start_and_is_named_with_the_byte() {
     let place = tempfile::tempdir().expect("a folder");
     FakeWorker::start(Manner::Answers).write(place.path());

@@ -15,13 +15,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// `(table, letters, numbers)`: the ids that must each have one row there, no more and no fewer of these letters.
-const LISTS: &[(&str, &str, std::ops::RangeInclusive<usize>)] = &[
-    ("tests/conformance/README.md", "HL", 1..=31),
-    ("tests/conformance/README.md", "HM", 1..=28),
-    ("tests/conformance/README.md", "PT", 1..=10),
-    ("tests/conformance/README.md", "TX", 1..=10),
-    ("tests/conformance/README.md", "GW", 1..=16),
-    ("tests/conformance/README.md", "RS", 1..=15),
+const LISTS: &[(&str, &str, &[std::ops::RangeInclusive<usize>])] = &[
+    ("tests/conformance/README.md", "HL", &[1..=31]),
+    ("tests/conformance/README.md", "HM", &[1..=28]),
+    ("tests/conformance/README.md", "PT", &[1..=10]),
+    ("tests/conformance/README.md", "TX", &[1..=10]),
+    ("tests/conformance/README.md", "GW", &[1..=16]),
+    ("tests/conformance/README.md", "RS", &[1..=15]),
+    ("tests/it/README.md", "B", &[1..=35]),
+    // With gaps, as the cases have.
+    ("tests/it/README.md", "E", &[1..=2, 4..=5, 7..=8, 10..=11, 13..=14, 16..=17, 19..=20, 22..=23, 25..=26]),
 ];
 
 /// Where the crates are whose tests can be named; the first word of a path is one of these, or a module of this folder.
@@ -55,7 +58,7 @@ fn every_id_has_one_row() {
     for (table, letters, numbers) in LISTS {
         let rows = rows(&read(table));
         let mut seen: BTreeMap<String, usize> =
-            numbers.clone().map(|number| (format!("{letters}-{number}"), 0)).collect();
+            numbers.iter().cloned().flatten().map(|number| (format!("{letters}-{number}"), 0)).collect();
         for row in rows.iter().filter(|row| row.id.starts_with(&format!("{letters}-"))) {
             match seen.get_mut(&row.id) {
                 Some(times) => *times += 1,

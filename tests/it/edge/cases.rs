@@ -3,10 +3,16 @@
 mod asked;
 mod carried;
 mod ended;
+#[cfg(feature = "tls")]
+mod handshakes;
+mod hidden;
+mod killed;
 mod names;
 mod pairs;
+mod program;
 mod replayed;
 mod streamed;
+mod unheard;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};

@@ -16,7 +16,8 @@ use super::multiplexed::{Multiplexed, text};
 use super::setting::{Edge, MODERN, MODERN_LIST, Setting, within};
 use super::worker::Worker;
 
-async fn connect(edge: &Edge, certificate: &Certificate, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+/// What a client that trusts this certificate alone begins with.
+pub(super) fn trusting(certificate: &Certificate, protocols: &[&[u8]]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(certificate.der.clone())).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -26,12 +27,17 @@ async fn connect(edge: &Edge, certificate: &Certificate, protocols: &[&[u8]]) ->
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    config
+}
+
+pub(super) async fn connect(edge: &Edge, certificate: &Certificate, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+    let config = trusting(certificate, protocols);
     let stream = within(TcpStream::connect(edge.address)).await.unwrap();
     let name = ServerName::try_from("edge.example").unwrap();
     within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
 }
 
-fn identity(certificate: &Certificate) -> Identity {
+pub(super) fn identity(certificate: &Certificate) -> Identity {
     Identity::from_pem(certificate.pem().as_bytes(), certificate.key_pem().as_bytes()).unwrap()
 }
 

@@ -48,6 +48,11 @@ impl Client {
         within(self.stream.write_all(bytes.as_ref())).await.is_ok()
     }
 
+    /// Ends the connection as a client that crashes does.
+    pub(crate) fn reset(self) {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(std::time::Duration::ZERO)).unwrap();
+    }
+
     /// Whether anything has come back yet.
     pub(crate) fn has_answer(&mut self) -> bool {
         let mut piece = [0; 4096];

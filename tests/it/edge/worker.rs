@@ -78,6 +78,12 @@ impl Worker {
         Self { address, arrived, opened, closed, tasks }
     }
 
+    /// One of which nothing but its address is known here.
+    pub(crate) fn elsewhere(address: SocketAddr) -> Self {
+        let (opened, closed) = (watch::Sender::new(0), watch::Sender::new(0));
+        Self { address, arrived: watch::Sender::new(Vec::new()), opened, closed, tasks: Tasks::new() }
+    }
+
     /// A worker without sessions that answers everything at once.
     pub(crate) async fn plain() -> Self {
         Self::scripted(|arrival, mut talk| async move {

@@ -92,6 +92,21 @@ fn an_entry_that_is_pushed_out_costs_no_session() {
 }
 
 #[test]
+fn of_a_hundred_thousand_sessions_a_table_of_a_thousand_keeps_a_thousand() {
+    let limits = Limits { most: 1000, most_per_tenant: 1000, ..limits() };
+    let (table, start) = (Table::open(limits, None, today()).expect("an empty table"), kit::clock::now());
+    let first = session("a", 1);
+    table.insert(&first, start);
+    for n in 0..100_000 {
+        table.insert(&session("a", 2 + n), start);
+        assert!(table.live() <= 1000);
+    }
+    assert_eq!(table.live(), 1000);
+    assert!(table.touch(&first, start, today()), "it costs nobody a session");
+    assert_eq!(table.live(), 1000);
+}
+
+#[test]
 fn an_idle_session_is_not_revived_by_being_pushed_out() {
     let (table, start) = (table(), kit::clock::now());
     let idle = session("a", 1);

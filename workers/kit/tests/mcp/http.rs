@@ -161,6 +161,8 @@ async fn method_path_host_and_origin_are_what_an_edge_sends() {
         (ping().line("DELETE /"), 405),
         (ping().without("host").with("host", "127.0.0.1:80"), 200),
         (ping().without("host").with("host", "evil.example"), 403),
+        (ping().without("host").with("host", "rebind.example:8080"), 403),
+        (ping().without("host").with("host", "127.0.0.1.rebind.example"), 403),
         (ping().with("origin", "http://localhost"), 403),
         (ping().without("content-type").with("content-type", "text/plain"), 415),
         (ping().with("x-playground-tenant", "a"), 200),
