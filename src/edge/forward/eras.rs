@@ -9,7 +9,7 @@ use crate::worker::terms::Bridge;
 /// How a message reaches a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// In its own era. So does a message for a worker that nothing is known of.
+    /// In its own era. So does a message for a worker that nothing is known of, unless a bridge may be needed.
     Native,
     /// Through a session that the edge keeps.
     Bridged,
@@ -28,8 +28,12 @@ struct Asked {
 
 /// The way of this message, or why there is none.
 pub(super) fn way(call: &Call, upstream: &Upstream) -> Result<Way, Cause> {
-    let Some(found) = upstream.eras.found() else { return Ok(Way::Native) };
     let modern = matches!(call, Call::Message(message) if message.era == Era::Modern);
+    let Some(found) = upstream.eras.found() else {
+        // Where a bridge is wanted the worker is likely to need it: what it cannot read must not look like its refusal.
+        let may_need_bridge = modern && upstream.terms.bridge == Bridge::Modern;
+        return if may_need_bridge { Err(Cause::NotSent) } else { Ok(Way::Native) };
+    };
     if modern && found.is_legacy_only() {
         return match upstream.terms.bridge {
             Bridge::Refuse => Err(Cause::SessionsOnly),

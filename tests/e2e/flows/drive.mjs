@@ -29,6 +29,8 @@ async function main() {
     };
   }));
   const edge = await startEdge(folder, fleet);
+  // Until then a worker that needs the bridge is not served over it.
+  await Promise.all(fleet.map(({ port }) => edge.process.line(new RegExp(`a worker has answered .*127\\.0\\.0\\.1:${port}"`))));
   await Promise.all(fleet.map(async (lane) => {
     lane.wire = new Wire(edge.url, await mint(folder, lane.w.name));
     for (const [name, has, check] of flows) {

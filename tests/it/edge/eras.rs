@@ -1,6 +1,7 @@
 //! A worker that is known to lack an era, and the clients of that era.
 
 use playground::worker::eras::{Found, Legacy};
+use playground::worker::terms::Bridge;
 
 use super::setting::{INIT, LIST, MODERN, MODERN_LIST, Setting};
 use super::worker::Worker;
@@ -62,4 +63,19 @@ async fn a_worker_that_nothing_is_known_of_gets_each_message_in_its_own_era_unti
     assert_eq!(edge.ask(&[("Mcp-Session-Id", &session)], LIST).await.status, 200);
     eras.learn(stateless_alone());
     assert_eq!(edge.ask(&[("Mcp-Session-Id", &session)], LIST).await.code(), -32022);
+}
+
+#[tokio::test]
+async fn where_a_bridge_is_wanted_a_modern_request_is_not_sent_before_the_workers_eras_are_known() {
+    let worker = Worker::sessionful().await;
+    let mut setting = Setting::native(&[("alice", &worker)]);
+    setting.terms.bridge = Bridge::Modern;
+    let eras = setting.eras.clone();
+    let edge = setting.start().await;
+    let refused = edge.ask(MODERN, MODERN_LIST).await;
+    assert_eq!((refused.status, refused.code(), refused.header("retry-after")), (503, -31503, Some("2")));
+    assert_eq!(worker.count(), 0, "nothing was sent");
+    edge.session().await;
+    eras.learn(sessions_alone());
+    assert_eq!(edge.ask(MODERN, MODERN_LIST).await.status, 200);
 }
