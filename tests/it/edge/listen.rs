@@ -294,11 +294,46 @@ async fn where_the_worker_has_no_stream_nothing_is_acknowledged_and_the_subscrip
         }
         assert_eq!(of(&worker, "initialize").await.len(), 1, "the session goes on");
     }
-    let sessionless = Worker::plain().await;
-    let edge = bridged(&[("alice", &sessionless)]).start().await;
-    let mut listener = listen(&edge, "1", &json!({ "toolsListChanged": true })).await;
-    assert_eq!(listener.acknowledged().await, json!({}));
-    listener.is_completed().await;
+}
+
+#[tokio::test]
+async fn a_worker_without_session_ids_is_asked_for_no_stream_whatever_it_says_that_it_offers() {
+    for capabilities in [
+        json!({}),
+        json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true } }),
+    ] {
+        let offered = capabilities.clone();
+        let worker = Worker::scripted(move |arrival, mut talk| {
+            let capabilities = offered.clone();
+            async move {
+                if arrival.rpc_method() == "initialize" {
+                    let told = json!({ "jsonrpc": "2.0", "id": arrival.json()["id"], "result": {
+                        "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                        "serverInfo": { "name": "w", "version": "1" },
+                    }});
+                    talk.json("", &told.to_string()).await;
+                } else {
+                    talk.reply(&arrival).await;
+                }
+                Next::Keep(talk)
+            }
+        })
+        .await;
+        let edge = bridged(&[("alice", &worker)]).start().await;
+        let asked = json!({ "toolsListChanged": true, "resourceSubscriptions": ["mark"] });
+        let mut listener = listen(&edge, "1", &asked).await;
+        assert_eq!(listener.acknowledged().await, json!({}), "{capabilities}");
+        listener.is_completed().await;
+        assert_eq!(called(&edge, "t").await.status, 200);
+        let methods: Vec<_> = worker.arrived().iter().map(Arrival::rpc_method).collect();
+        assert_eq!(methods, ["initialize", "notifications/initialized", "tools/call"]);
+        let discover = request("2", "server/discover", "", "");
+        let said = ask(&edge, "tok-alice", "server/discover", "", &discover).await.json();
+        for (kind, offer) in [("tools", "listChanged"), ("resources", "subscribe"), ("resources", "listChanged")] {
+            let offers = &said["result"]["capabilities"][kind];
+            assert_eq!((offers.is_object(), offers.get(offer)), (capabilities.get(kind).is_some(), None), "{said}");
+        }
+    }
 }
 
 #[tokio::test]
