@@ -12,6 +12,7 @@
 //! line      how messages get to the worker
 //! messages  what comes back, message by message
 //! told      a message as the client is to see it
+//! unmarked  a list of tools that asks for no headers
 //! exchange  one request from its ask to its answer
 //! listen    one subscription from its ask to its end
 //! wishes    what a subscription is to tell of
@@ -35,6 +36,7 @@ mod session;
 mod source;
 mod stream;
 mod told;
+mod unmarked;
 mod watchlist;
 mod wishes;
 

@@ -221,16 +221,28 @@ async fn discovery_is_made_of_what_the_worker_said_when_the_session_was_opened()
 
 #[tokio::test]
 async fn errors_keep_their_words_and_get_the_codes_and_statuses_of_the_modern_era() {
-    for (said, code, status) in [
-        (r#""error":{"code":-32002,"message":"m","data":{"uri":"u"}}"#, -32602, 200),
-        (r#""error":{"code":-32601,"message":"m","data":{"uri":"u"}}"#, -32601, 404),
-        (r#""error":{"code":-32000,"message":"m","data":{"uri":"u"}}"#, -32000, 200),
+    for (said, told, status) in [
+        ("-32002", -32602, 200),
+        ("-32001", -32001, 200),
+        ("-32003", -32003, 200),
+        ("-32019", -32019, 200),
+        ("-32020", -32603, 200),
+        ("-32022", -32603, 200),
+        ("-32042", -32603, 200),
+        ("-32099", -32603, 200),
+        ("-32100", -32100, 200),
+        ("-32000", -32000, 200),
+        ("-32601", -32601, 404),
+        ("-32602", -32602, 200),
+        ("7", 7, 200),
     ] {
-        let worker = answering(said).await;
+        let error: &str = format!(r#""error":{{"code": {said},"message":"m","data":{{"uri":"u"}}}}"#).leak();
+        let worker = answering(error).await;
         let edge = bridged(&[("alice", &worker)]).start().await;
         let answer = called(&edge, "t").await;
-        assert_eq!((answer.status, answer.code(), &answer.json()["id"]), (status, code, &json!(1)));
-        assert_eq!(answer.json()["error"]["data"], json!({ "uri": "u" }));
+        assert_eq!((answer.status, answer.code(), &answer.json()["id"]), (status, told, &json!(1)), "{said}");
+        let error = &answer.json()["error"];
+        assert_eq!((&error["message"], &error["data"]), (&json!("m"), &json!({ "uri": "u" })), "{said}");
     }
 }
 
@@ -637,6 +649,24 @@ async fn a_list_in_pages_keeps_its_cursors() {
     assert!(answer.text().contains(r#""nextCursor":"a/+=\u00e9 2""#), "{answer:?}");
     let sent = of(&worker, "tools/list").await;
     assert!(String::from_utf8_lossy(&sent[0].body).contains(r#""cursor":"a/+=\u00e9 1""#), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_list_of_tools_asks_for_no_header_that_nobody_would_check_and_one_that_comes_is_no_fault() {
+    let worker = answering(
+        r#""result":{"tools":[{"name":"t","inputSchema":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}]}"#,
+    )
+    .await;
+    let edge = bridged(&[("alice", &worker)]).start().await;
+    let answer = ask(&edge, "tok-alice", "tools/list", "", &request("1", "tools/list", "", "")).await;
+    assert_eq!(
+        answer.json()["result"]["tools"],
+        json!([{ "name": "t", "inputSchema": { "properties": { "n": { "type": "integer" } } } }])
+    );
+    let others = ask(&edge, "tok-alice", "prompts/list", "", &request("1", "prompts/list", "", "")).await;
+    assert!(others.text().contains("x-mcp-header"), "only there: {others:?}");
+    // With the header of another value than the body's.
+    assert_eq!(called(&edge, "t").await.status, 200);
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ pub(super) enum Wants {
     Discovery,
     /// To be told of changes.
     Changes,
+    /// The tools, in which the client finds how it is to call them.
+    Tools,
     /// The worker's result, with or without a word on how long it may be kept.
     Result { cacheable: bool },
 }
@@ -47,7 +49,8 @@ impl Ask {
             "server/discover" => Wants::Discovery,
             "subscriptions/listen" => Wants::Changes,
             "tools/call" | "prompts/get" | "completion/complete" => Wants::Result { cacheable: false },
-            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read" => {
+            "tools/list" => Wants::Tools,
+            "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read" => {
                 Wants::Result { cacheable: true }
             }
             _ => return Err(Cause::NotBridged),
@@ -95,6 +98,17 @@ impl<'a> Parts<'a> {
         let top = Members::read(serde_json::from_str(text).ok()?)?;
         let raw_meta = Members::read(top.get("params")?)?.get("_meta")?;
         Some(Self { id: top.get("id")?, raw_meta, meta: Members::read(raw_meta)? })
+    }
+}
+
+impl Wants {
+    /// Whether the client is to be told how long it may keep the answer.
+    pub(super) fn is_cacheable(self) -> bool {
+        match self {
+            Self::Discovery | Self::Tools => true,
+            Self::Result { cacheable } => cacheable,
+            Self::Changes => false,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::edge::{Cause, Members, RequestId, Version};
 use super::ask::{Ask, Level, Wants};
 use super::patch::Patch;
 use super::session::Session;
+use super::unmarked::unmark;
 use super::wishes::Change;
 
 /// One message of the worker's, judged within the exchange of one request.
@@ -141,9 +142,12 @@ fn result_told(text: &str, id: &RawValue, result: &RawValue, ask: &Ask, session:
         None => patch.add(result, name, value),
     };
     set("resultType", r#""complete""#);
-    if ask.wants == (Wants::Result { cacheable: true }) {
+    if ask.wants.is_cacheable() {
         set("ttlMs", "0");
         set("cacheScope", r#""private""#);
+    }
+    if ask.wants == Wants::Tools {
+        unmark(&members, &mut patch);
     }
     match members.get("_meta") {
         Some(raw) if raw.get().starts_with('{') => {
@@ -165,10 +169,20 @@ fn error_told(error: &RawValue, id: &RequestId, status: StatusCode) -> Result<Sa
     let code = Members::read(raw).and_then(|top| Members::read(top.get("error")?)?.get("code")).ok_or(NO_MESSAGE)?;
     let status = if code.get() == NO_METHOD { StatusCode::NOT_FOUND } else { status };
     let mut patch = Patch::new(&text);
-    if code.get() == NO_RESOURCE {
-        patch.replace(code, BAD_PARAMS);
+    if let Some(told) = code.get().parse().ok().and_then(code_told) {
+        patch.replace(code, told.to_string());
     }
     Ok(Said::Answer(status, patch.written()))
+}
+
+/// What a modern client is told in place of a code that means something else to it, or nothing at all.
+fn code_told(code: i64) -> Option<i64> {
+    match code {
+        NO_RESOURCE => Some(BAD_PARAMS),
+        // The modern era keeps these for itself; among them is the one by which a worker sends its client to a page.
+        KEPT_LEAST..=KEPT_MOST => Some(INTERNAL),
+        _ => None,
+    }
 }
 
 /// A notification that belongs to the request, as the client is to see it.
@@ -194,5 +208,8 @@ const NO_MESSAGE: Cause = Cause::WorkerAnswerUnusable("it is no JSON-RPC message
 
 const NO_METHOD: &str = "-32601";
 /// Was the code for a resource that does not exist.
-const NO_RESOURCE: &str = "-32002";
-const BAD_PARAMS: &str = "-32602";
+const NO_RESOURCE: i64 = -32002;
+const BAD_PARAMS: i64 = -32602;
+const INTERNAL: i64 = -32603;
+const KEPT_LEAST: i64 = -32099;
+const KEPT_MOST: i64 = -32020;
