@@ -4,10 +4,13 @@
 
 use std::convert::Infallible;
 use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -38,9 +41,14 @@ async fn serve() -> anyhow::Result<()> {
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+type Whole = BoxBody<Bytes, Infallible>;
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Whole>, Infallible> {
     if request.method() == Method::DELETE {
         return Ok(bare(StatusCode::NO_CONTENT));
+    }
+    if request.method() == Method::GET {
+        return Ok(silent());
     }
     if request.method() != Method::POST {
         return Ok(bare(StatusCode::METHOD_NOT_ALLOWED));
@@ -52,7 +60,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     };
     let result = result(method, call.get("params").unwrap_or(&Value::Null));
     let text = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
-    let mut response = Response::new(Full::new(Bytes::from(text)));
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if method == "initialize" {
         response
@@ -74,15 +82,33 @@ fn result(method: &str, params: &Value) -> Value {
         }
         "tools/call" => {
             let asked = params.pointer("/arguments/answer").and_then(Value::as_u64).unwrap_or(200);
-            let length = usize::try_from(asked).unwrap_or(0).min(1 << 20);
+            let length = usize::try_from(asked).unwrap_or(0).min(16 << 20);
             json!({"content": [{"type": "text", "text": "x".repeat(length)}], "isError": false})
         }
         _ => json!({}),
     }
 }
 
-fn bare(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::new()));
+/// An event stream on which nothing is ever said.
+fn silent() -> Response<Whole> {
+    let mut response = Response::new(Silence.boxed());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+struct Silence;
+
+impl Body for Silence {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+fn bare(status: StatusCode) -> Response<Whole> {
+    let mut response = Response::new(Full::new(Bytes::new()).boxed());
     *response.status_mut() = status;
     response
 }
