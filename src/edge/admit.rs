@@ -1,13 +1,16 @@
 //! How much may be under way at once.
 //!
-//! Slots for each tenant and for all, and likewise a budget of bytes for request bodies. What does not fit is refused at
-//! once: nothing queues here. The slot lives in the answer's body, so a stream counts until its last byte; when a legacy
-//! client leaves, the rest of the exchange keeps a share of the same permit until the worker is done.
+//! Slots for each tenant and for all, and likewise a budget of bytes for request bodies and for those answers that do not
+//! pass as they come. What does not fit is refused at once: nothing queues here. The slot lives in the answer's body, so a
+//! stream counts until its last byte; when a legacy client leaves, the rest of the exchange keeps a share of the same
+//! permit until the worker is done.
 //!
 //! A tenant that holds nothing gets a slot: no tenant holds more than a quarter of all, and the last quarter is for first
 //! ones. Each that was ever taken beyond the common part is the only one of its tenant, so the slots in use are never more
 //! than the common part and one for each tenant that holds any. Once as many tenants as there are kept slots hold some at
 //! once, the next one is refused if the others have really filled everything.
+
+mod reserved;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,6 +29,8 @@ use tower::{Layer, Service};
 use crate::edge::{Answer, AnswerBody, Cause, Config, Exchanges, Head, Paced, Rejection, RequestBody, Verb};
 use crate::identity::Principal;
 
+pub(crate) use reserved::Reserved;
+
 /// The fourth stage: it also touches the answer, to put the permit into its body.
 #[derive(Clone)]
 pub(crate) struct Admit(Arc<Slots>);
@@ -39,13 +44,6 @@ pub(crate) struct Admitted {
 /// The right to one exchange, given back when its last holder ends.
 #[derive(Clone)]
 pub(crate) struct Permit(Arc<Held>);
-
-/// Bytes of the budget, those of one body, given back when dropped.
-pub(crate) struct Reserved {
-    slots: Arc<Slots>,
-    tenant: Tenant,
-    bytes: usize,
-}
 
 pub(crate) struct Slots {
     taken: Mutex<Taken>,
@@ -182,47 +180,13 @@ impl Permit {
 
     /// An empty share of the byte budget.
     pub(in crate::edge) fn reserve_nothing(&self) -> Reserved {
-        Reserved { slots: Arc::clone(&self.0.slots), tenant: self.0.tenant.clone(), bytes: 0 }
+        Reserved::nothing(&self.0.slots, &self.0.tenant)
     }
 
     #[cfg(test)]
     pub(crate) fn for_test() -> Self {
         let Admit(slots) = Admit::new(&Config::default());
         slots.take(&Tenant::parse("alice").expect("a tenant")).expect("a free slot")
-    }
-}
-
-impl Reserved {
-    /// Takes `more` bytes of the budget on top of what is held.
-    pub(in crate::edge) fn grow(&mut self, more: usize) -> Result<(), Cause> {
-        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (limits, whole_body) = (&taken.most, taken.whole_body);
-        let own = taken.own(&self.tenant);
-        let bytes = own.bytes.saturating_add(more);
-        let share = limits.most_body_bytes_per_tenant(whole_body);
-        if bytes > share {
-            return Err(Cause::TenantFull { most: share });
-        }
-        // A body that comes in pieces stays its tenant's only one, and is not cut off where the kept part begins.
-        let only = own.bytes == self.bytes;
-        let most = if only { limits.most_body_bytes } else { limits.common_body_bytes(whole_body) };
-        let wanted = taken.bytes.saturating_add(more);
-        if wanted > most {
-            return Err(Cause::EdgeBusy);
-        }
-        taken.bytes = wanted;
-        taken.keep(&self.tenant, Own { bytes, ..own });
-        self.bytes += more;
-        Ok(())
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.own(&self.tenant);
-        taken.bytes -= self.bytes;
-        taken.keep(&self.tenant, Own { bytes: own.bytes - self.bytes, ..own });
     }
 }
 

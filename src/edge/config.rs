@@ -89,7 +89,7 @@ pub struct Exchanges {
     /// Streams without an end of their own (GET, `subscriptions/listen`) of one tenant: below the slots it has, so that
     /// it can still call while it listens.
     pub most_streams_per_tenant: usize,
-    /// Request bodies held at once, over all tenants. A declared length counts from the head on, and costs its sender
+    /// Request bodies held at once, and answers of bridged workers, which do not pass as they come; over all tenants. A declared length counts from the head on, and costs its sender
     /// nothing; so one tenant gets a part of this, and another part is kept for those that hold none.
     pub most_body_bytes: usize,
 }

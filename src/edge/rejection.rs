@@ -31,7 +31,9 @@ pub(crate) enum Cause {
     // Before authentication.
     HeadTooLarge,
     BadHost,
-    WrongHost { origin: bool },
+    WrongHost {
+        origin: bool,
+    },
     BadTarget,
     BadOrigin,
     RepeatedHeader(&'static str),
@@ -41,51 +43,91 @@ pub(crate) enum Cause {
     NoCredential,
     BadCredential,
     WrongBackend,
-    TooManyFailures { again: Duration },
-    TooManyRequests { again: Duration },
-    TooManyProbes { again: Duration },
+    TooManyFailures {
+        again: Duration,
+    },
+    TooManyRequests {
+        again: Duration,
+    },
+    TooManyProbes {
+        again: Duration,
+    },
     // What is asked for.
     NoSuchPath,
-    MethodNotAllowed { allow: &'static str },
+    MethodNotAllowed {
+        allow: &'static str,
+    },
     NotJson,
     Encoded,
     NotAcceptable,
-    BodyTooLarge { most: usize },
+    BodyTooLarge {
+        most: usize,
+    },
     BodyTooSlow,
     BodyBroken,
     // How much of it.
-    TenantBusy { most: usize },
-    TenantFull { most: usize },
-    TenantStreams { most: usize },
+    TenantBusy {
+        most: usize,
+    },
+    TenantFull {
+        most: usize,
+    },
+    TenantStreams {
+        most: usize,
+    },
     EdgeBusy,
     // What it says.
     Unparsable,
     BadShape(&'static str),
-    Repeated { member: String, place: &'static str },
-    HeaderMismatch { header: &'static str, problem: &'static str },
-    UnsupportedVersion { requested: String },
+    Repeated {
+        member: String,
+        place: &'static str,
+    },
+    HeaderMismatch {
+        header: &'static str,
+        problem: &'static str,
+    },
+    UnsupportedVersion {
+        requested: String,
+    },
     MissingMeta(&'static str),
     BadParams(&'static str),
-    MethodRemoved { method: &'static str },
+    MethodRemoved {
+        method: &'static str,
+    },
     BadLegacyVersion,
-    RetiredVersion { requested: &'static str },
+    RetiredVersion {
+        requested: &'static str,
+    },
     SessionsOnly,
-    StatelessOnly { requested: String },
+    StatelessOnly {
+        requested: String,
+    },
     // Where it belongs.
     NotBridged,
     NoSession,
     UnknownSession,
     ForeignSession,
-    TenantSessions { most: usize },
+    TenantSessions {
+        most: usize,
+    },
     SessionNotEnded,
     NoWorker,
     // What became of it.
     NotSent,
-    Timeout { after: Duration },
+    Timeout {
+        after: Duration,
+    },
     Broken,
     WorkerRefusedUs,
     WorkerAnswerUnusable(&'static str),
-    ReplyTooLarge { most: u64 },
+    ReplyTooLarge {
+        most: u64,
+    },
+    /// There is no room to hold it: beside the tenant's others if that is where the limit lies, else beside everyone's.
+    ReplyUnheld {
+        most: Option<usize>,
+    },
     WorkerError(StatusCode),
 }
 
@@ -197,9 +239,12 @@ impl Cause {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Self::Broken | Self::WorkerRefusedUs | Self::WorkerAnswerUnusable(_) | Self::ReplyTooLarge { .. } => {
-                StatusCode::BAD_GATEWAY
-            }
+            Self::Broken
+            | Self::WorkerRefusedUs
+            | Self::WorkerAnswerUnusable(_)
+            | Self::ReplyTooLarge { .. }
+            // None after which a client sends it again by itself.
+            | Self::ReplyUnheld { .. } => StatusCode::BAD_GATEWAY,
             Self::WorkerError(status) => *status,
         }
     }
@@ -257,13 +302,14 @@ impl Cause {
             | Self::WorkerRefusedUs
             | Self::WorkerAnswerUnusable(_)
             | Self::ReplyTooLarge { .. }
+            | Self::ReplyUnheld { .. }
             | Self::WorkerError(_) => OWN_CODES - i64::from(self.status().as_u16()),
         }
     }
 
     fn fault(&self) -> Fault {
         match self {
-            Self::EdgeBusy | Self::SessionNotEnded | Self::NoWorker => Fault::Us,
+            Self::EdgeBusy | Self::SessionNotEnded | Self::NoWorker | Self::ReplyUnheld { most: None } => Fault::Us,
             Self::NotSent
             | Self::Timeout { .. }
             | Self::Broken
@@ -297,6 +343,7 @@ impl Cause {
             | Self::TenantFull { .. }
             | Self::TenantSessions { .. }
             | Self::TenantStreams { .. }
+            | Self::ReplyUnheld { most: Some(_) }
             | Self::Unparsable
             | Self::BadShape(_)
             | Self::Repeated { .. }

@@ -15,6 +15,8 @@
 //! unmarked  a list of tools that asks for no headers
 //! exchange  one request from its ask to its answer
 //! listen    one subscription from its ask to its end
+//! level     how grave a line of the worker's log is
+//! logs      from which severity on the worker logs in a session
 //! wishes    what a subscription is to tell of
 //! feed      who listens in a session
 //! source    the stream on which the worker tells of changes, one for all who listen
@@ -28,8 +30,10 @@ mod errand;
 mod exchange;
 mod feed;
 mod kept;
+mod level;
 mod line;
 mod listen;
+mod logs;
 mod messages;
 mod patch;
 mod session;
@@ -92,12 +96,9 @@ impl Shared {
                 drop(permit);
             });
         } else {
-            let exchange = Exchange::new(line, keeping, ask, tell, self.limits.comment);
+            let exchange = Exchange::new((line, keeping), (ask, permit), tell, self.limits.comment);
             // It outlives the client by as much as it takes to tell the worker so.
-            self.leaves.start(async move {
-                exchange.run().await;
-                drop(permit);
-            });
+            self.leaves.start(exchange.run());
         }
         let answer = match told.recv().await {
             Some(Piece::Whole(status, text)) => {

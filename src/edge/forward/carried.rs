@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::edge::Reserved;
 
 /// One piece, or none; the budget is free again once the connection has written it.
-pub(super) struct Carried(Option<(Bytes, Option<Reserved>)>);
+pub(super) struct Carried(Option<Bytes>);
 
 impl Carried {
     pub(super) fn nothing() -> Self {
@@ -18,12 +18,12 @@ impl Carried {
     }
 
     pub(super) fn new(bytes: Bytes, reserved: Reserved) -> Self {
-        Self(Some((bytes, Some(reserved))))
+        Self(Some(reserved.around(bytes)))
     }
 
     /// A short message of the edge's own.
     pub(super) fn ours(bytes: Bytes) -> Self {
-        Self(Some((bytes, None)))
+        Self(Some(bytes))
     }
 }
 
@@ -35,11 +35,7 @@ impl Body for Carried {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(
-            self.0
-                .take()
-                .map(|(bytes, reserved)| Ok(Frame::data(Bytes::from_owner(Owned { bytes, _reserved: reserved })))),
-        )
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -47,18 +43,6 @@ impl Body for Carried {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |(bytes, _)| u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
-    }
-}
-
-/// Bytes that hold their budget until the last reference to them goes.
-struct Owned {
-    bytes: Bytes,
-    _reserved: Option<Reserved>,
-}
-
-impl AsRef<[u8]> for Owned {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
     }
 }

@@ -66,9 +66,9 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::TooManyRequests { .. } => (Outcome::Rate, Reason::Limit("requests")),
         Cause::TooManyProbes { .. } => (Outcome::Rate, Reason::Limit("healthz")),
         Cause::TenantBusy { .. } => (Outcome::Busy, Reason::Limit("exchanges")),
-        Cause::TenantFull { .. } => (Outcome::Busy, Reason::Limit("bodies")),
+        Cause::TenantFull { .. } | Cause::ReplyUnheld { most: Some(_) } => (Outcome::Busy, Reason::Limit("bodies")),
         Cause::TenantStreams { .. } => (Outcome::Busy, Reason::Limit("streams")),
-        Cause::EdgeBusy => (Outcome::Busy, Reason::Limit("edge")),
+        Cause::EdgeBusy | Cause::ReplyUnheld { most: None } => (Outcome::Busy, Reason::Limit("edge")),
         Cause::TenantSessions { .. } => (Outcome::Busy, Reason::Session("tenant_full")),
         Cause::NoSession => (Outcome::Invalid, Reason::Session("none")),
         Cause::UnknownSession => (Outcome::Invalid, Reason::Session("unknown")),
@@ -118,7 +118,11 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
 pub(super) fn is_unknown(cause: &Cause) -> bool {
     matches!(
         cause,
-        Cause::Timeout { .. } | Cause::Broken | Cause::WorkerAnswerUnusable(_) | Cause::ReplyTooLarge { .. }
+        Cause::Timeout { .. }
+            | Cause::Broken
+            | Cause::WorkerAnswerUnusable(_)
+            | Cause::ReplyTooLarge { .. }
+            | Cause::ReplyUnheld { .. }
     ) || matches!(cause, Cause::WorkerError(status) if status.is_server_error())
 }
 

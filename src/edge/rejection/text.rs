@@ -169,6 +169,14 @@ pub(super) fn of(cause: &Cause) -> String {
             "The worker's answer is larger than {most} bytes, which is the limit. The call has probably taken effect, and \
              it was not repeated. Next: check the state, then ask for less at a time."
         ),
+        Cause::ReplyUnheld { most } => format!(
+            "The worker has answered, and there is no room to hold the answer: {}. The call has probably taken effect, and \
+             it was not repeated. Next: check the state, then ask for less at a time, or when fewer exchanges are under way.",
+            most.map_or_else(
+                || "the server is at its limit".to_owned(),
+                |most| format!("the bodies of this tenant's exchanges would take more than {most} bytes")
+            )
+        ),
         Cause::WorkerError(status) if status.is_server_error() => format!(
             "The worker answered {status}. Outcome unknown: the call may or may not have taken effect, and it was not \
              repeated. Next: check the state before calling again."

@@ -1,5 +1,8 @@
 //! Modern clients before a worker that knows sessions only, with the edge's sessions in between.
 
+mod held;
+mod logs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::edge::{Cause, Kind, Members, Message, RequestId, Reserved};
+use crate::edge::{Cause, Kind, Members, Message, RequestId};
 
+use super::level::Level;
 use super::patch::Patch;
 use super::wishes::Wishes;
 
@@ -15,9 +16,8 @@ pub(super) struct Ask {
     pub(super) token: Option<String>,
     /// From which severity on the client wants to see the worker's log; nothing of it if none.
     pub(super) level: Option<Level>,
+    /// With its share of the byte budget.
     body: Bytes,
-    /// The body's share of the byte budget, for the first time it is sent.
-    pub(super) reserved: Option<Reserved>,
 }
 
 /// What kind of answer is owed.
@@ -32,10 +32,6 @@ pub(super) enum Wants {
     /// The worker's result, with or without a word on how long it may be kept.
     Result { cacheable: bool },
 }
-
-/// How grave a line of the worker's log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Level(usize);
 
 impl Ask {
     /// None: it is a notification, and nothing is owed.
@@ -59,12 +55,17 @@ impl Ask {
         let parts = Parts::of(text).ok_or(Cause::Unparsable)?;
         let token = parts.meta.get("progressToken").map(|token| token.get().to_owned());
         let level = parts.meta.text(LOG_LEVEL).and_then(|name| Level::parse(&name));
-        Ok(Some(Self { id, wants, token, level, body: body.clone(), reserved: Some(reserved) }))
+        Ok(Some(Self { id, wants, token, level, body: reserved.around(body) }))
     }
 
     /// What it is that a listener wants to be told of.
     pub(super) fn wishes(&self) -> Result<Wishes, Cause> {
         Wishes::read(&self.body)
+    }
+
+    /// It will not be written once more.
+    pub(super) fn give_up_body(&mut self) {
+        self.body = Bytes::new();
     }
 
     /// The request under a number of ours, which is also its progress token, without what the era of sessions has not.
@@ -112,14 +113,5 @@ impl Wants {
     }
 }
 
-impl Level {
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        LEVELS.iter().position(|known| *known == name).map(Self)
-    }
-}
-
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const ERA_PREFIX: &str = "io.modelcontextprotocol/";
-
-/// The protocol's, the least grave first.
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];

@@ -42,6 +42,18 @@ pub(super) async fn run_all(session: &Session, line: &Line) {
     }
 }
 
+/// Has the worker log what the running requests want to see, if it does not yet.
+pub(super) async fn set_level(session: &Session, line: &Line) -> Reply {
+    let Some(turn) = session.logs.turn().await else { return Reply::Done };
+    let level = format!(r#""level":"{}""#, turn.level.name());
+    // What is wrong with the worker is for the request itself to find out.
+    let reply = ask(session, line, "logging/setLevel", &level).await.unwrap_or(Reply::Refused);
+    if reply != Reply::Forgotten {
+        turn.done();
+    }
+    reply
+}
+
 /// Sends a request of ours and waits for its answer, for no longer than a worker that is alive takes.
 pub(super) async fn ask(session: &Session, line: &Line, method: &str, params: &str) -> Result<Reply, Cause> {
     let wait = line.upstream.terms.bounds.head.min(OPENING);
@@ -58,8 +70,7 @@ async fn asked(session: &Session, line: &Line, method: &str, params: &str) -> Re
         shape => shape?,
     };
     let status = response.status();
-    let most = usize::try_from(line.upstream.terms.bounds.most_reply_bytes).unwrap_or(usize::MAX);
-    let mut messages = Messages::new((response.into_body(), wire), shape == Shape::Events, most);
+    let mut messages = Messages::new((response.into_body(), wire), shape == Shape::Events, MOST_BYTES);
     while let Some(message) = messages.next().await? {
         if status.is_client_error() && told::is_of_lost_session(&message) {
             return Ok(Reply::Forgotten);
@@ -74,3 +85,6 @@ async fn asked(session: &Session, line: &Line, method: &str, params: &str) -> Re
     }
     if status.is_success() { Err(Cause::Broken) } else { Ok(Reply::Refused) }
 }
+
+/// Of one message. Nothing of length comes of what is asked here, and nobody's budget holds it.
+const MOST_BYTES: usize = 64 * 1024;

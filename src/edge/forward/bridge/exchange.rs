@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::edge::forward::answer::{self, Absent, Expects, Shape};
 use crate::edge::forward::carried::Carried;
 use crate::edge::forward::leave::Answered;
-use crate::edge::{Cause, Rejection};
+use crate::edge::{Cause, Permit, Rejection};
 
 use super::ask::{Ask, Wants};
 use super::errand::{self, Reply};
@@ -42,6 +42,8 @@ pub(super) struct Exchange {
     ask: Ask,
     tell: mpsc::Sender<Piece>,
     comment: Duration,
+    /// Given back when it ends, which may be after the client has left.
+    permit: Permit,
     deadline: Instant,
     /// A part of the answer has been told.
     begun: bool,
@@ -62,9 +64,14 @@ enum Sent {
 }
 
 impl Exchange {
-    pub(super) fn new(line: Line, keeping: Keeping, ask: Ask, tell: mpsc::Sender<Piece>, comment: Duration) -> Self {
+    pub(super) fn new(
+        (line, keeping): (Line, Keeping),
+        (ask, permit): (Ask, Permit),
+        tell: mpsc::Sender<Piece>,
+        comment: Duration,
+    ) -> Self {
         let deadline = Instant::from_std(kit::clock::now()) + line.upstream.terms.bounds.total;
-        Self { line, keeping, ask, tell, comment, deadline, begun: false }
+        Self { line, keeping, ask, tell, comment, permit, deadline, begun: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -93,6 +100,11 @@ impl Exchange {
                 }
                 return self.say(Piece::Whole(StatusCode::OK, told::discovery(&self.ask.id, &used))).await;
             }
+            let logged = self.ask.level.filter(|_| used.has_logs()).map(|level| used.logs.want(level));
+            if logged.is_some() && self.wanted(errand::set_level(&used, &self.line)).await? == Reply::Forgotten {
+                used.forget();
+                continue;
+            }
             let number = used.number();
             match self.send(&used, number).await {
                 Ok(Sent::Answered) => return Ok(()),
@@ -112,10 +124,8 @@ impl Exchange {
 
     async fn send(&mut self, used: &Use, number: u64) -> Result<Sent, Stop> {
         let body = self.ask.written(number).ok_or(Cause::Unparsable)?;
-        let body = match self.ask.reserved.take() {
-            Some(reserved) => Carried::new(body, reserved),
-            None => Carried::ours(body),
-        };
+        // The original counts for both; it stays for as long as it may have to go out again.
+        let body = Carried::ours(body);
         let answered = self.wanted(self.line.post(Some(&used.place), body, self.line.upstream.terms.bounds.head));
         let answered = answered.await??;
         self.pass(answered, used, number).await
@@ -131,11 +141,15 @@ impl Exchange {
             shape => shape?,
         };
         let status = response.status();
+        if status.is_success() {
+            self.ask.give_up_body();
+        }
         let refusal = (!status.is_success()).then_some(status);
         let bounds = &self.line.upstream.terms.bounds;
         let (idle, most) = (bounds.idle, usize::try_from(bounds.most_reply_bytes).unwrap_or(usize::MAX));
         let events = shape == Shape::Events;
-        let mut messages = Messages::new((response.into_body(), wire), events, most);
+        let messages = Messages::new((response.into_body(), wire), events, most);
+        let mut messages = messages.within(self.permit.reserve_nothing());
         loop {
             let silence = idle.saturating_sub(kit::clock::now().duration_since(messages.heard));
             if silence.is_zero() {
@@ -155,11 +169,15 @@ impl Exchange {
             match Said::judge(&message, (&self.ask, number, used), refusal)? {
                 Said::Answer(status, text) => {
                     messages.rest(&self.line.drivers);
-                    let piece = if self.begun { Piece::Event(event(&text)) } else { Piece::Whole(status, text) };
+                    let piece = if self.begun {
+                        Piece::Event(message.put(event(&text))?)
+                    } else {
+                        Piece::Whole(status, message.put(text)?)
+                    };
                     self.say(piece).await?;
                     return Ok(Sent::Answered);
                 }
-                Said::Aside(text) => self.aside(event(&text)).await?,
+                Said::Aside(text) => self.aside(message.put(event(&text))?).await?,
                 Said::Asked { id, method } => self.wanted(used.refuse(&self.line, &id, &method)).await?,
                 // A worker says it on whichever stream there is.
                 Said::Change(change) => used.feed.tell(&change),

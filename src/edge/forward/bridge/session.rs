@@ -16,12 +16,14 @@ use crate::edge::{Cause, Session as Place, Version};
 
 use super::feed::Feed;
 use super::line::{self, Line};
+use super::logs::Logs;
 use super::messages::Messages;
 
 pub(super) struct Session {
     pub(super) place: Arc<Place>,
     pub(super) about: About,
     pub(super) feed: Feed,
+    pub(super) logs: Logs,
     next: AtomicU64,
     usage: watch::Sender<Usage>,
     /// Answers to the worker's own requests that are under way.
@@ -105,6 +107,7 @@ impl Session {
             place,
             about,
             feed: Feed::new(),
+            logs: Logs::new(),
             next: AtomicU64::new(2),
             usage: watch::Sender::new(usage),
             refusals: Arc::new(Semaphore::new(MOST_REFUSALS)),
@@ -116,6 +119,11 @@ impl Session {
         if let Ok(place) = Arc::clone(&self.refusals).acquire_owned().await {
             line.tell_aside(&self.place, line::refused(id, method), place);
         }
+    }
+
+    /// Whether the worker can be asked from which severity on it is to log here, and here alone.
+    pub(super) fn has_logs(&self) -> bool {
+        self.place.upstream.is_some() && self.about.capabilities.contains_key("logging")
     }
 
     /// A number that no other request in this session has.

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::StatusCode;
 
 use crate::edge::Cause;
@@ -139,7 +138,7 @@ impl Source<'_> {
         Went::Ended { is_barren }
     }
 
-    async fn hear(&self, message: &Bytes) {
+    async fn hear(&self, message: &[u8]) {
         match told::unasked(message) {
             Some(Unasked::Change(change)) => self.session.feed.tell(&change),
             Some(Unasked::Request { id, method }) => self.session.refuse(self.line, &id, &method).await,

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::edge::{Cause, Members, RequestId, Version};
 
-use super::ask::{Ask, Level, Wants};
+use super::ask::{Ask, Wants};
+use super::level::Level;
 use super::patch::Patch;
 use super::session::Session;
 use super::unmarked::unmark;

@@ -58,6 +58,9 @@ fn causes() -> Vec<Cause> {
         Cause::Broken,
         Cause::WorkerRefusedUs,
         Cause::WorkerAnswerUnusable("it is empty"),
+        Cause::ReplyTooLarge { most: 1 },
+        Cause::ReplyUnheld { most: Some(1) },
+        Cause::ReplyUnheld { most: None },
         Cause::WorkerError(StatusCode::BAD_REQUEST),
         Cause::WorkerError(StatusCode::SERVICE_UNAVAILABLE),
     ]
