@@ -5,9 +5,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
@@ -22,8 +23,8 @@ pub struct Listening {
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,
-    /// Device and number of the file that we made.
-    made: (u64, u64),
+    /// The file that we made. As long as it is held, no other file gets its number.
+    made: OwnedFd,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +63,8 @@ pub fn listen_at(path: &Path) -> Result<Listening, SocketError> {
         // Before `listen` nobody can connect, whatever the mode is until here.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         listen(&listener, BACKLOG)?;
-        let made = std::fs::symlink_metadata(path)?;
-        Ok((listener, (made.dev(), made.ino())))
+        let made = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        Ok((listener, made))
     };
     let (listener, made) = made().map_err(at("listen on", path))?;
     Ok(Listening { listener, place: Place { path: path.to_owned(), made } })
@@ -106,8 +107,9 @@ impl Place {
 
     /// Removes the path, if it still leads to the socket that was made here.
     pub fn give_up(&self) {
-        let found = std::fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.made) {
+        let number = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let (made, found) = (rustix::fs::fstat(&self.made), rustix::fs::lstat(&self.path));
+        if found.is_ok() && made.map(number) == found.map(number) {
             // What cannot be removed is told from a living socket by nobody listening.
             let _ = std::fs::remove_file(&self.path);
         }
