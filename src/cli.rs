@@ -91,7 +91,7 @@ enum Verb {
     /// Make, list and remove tenants.
     #[cfg(feature = "mcp-http")]
     User(Box<user::User>),
-    /// Mint, list and revoke the tokens that clients present.
+    /// Mint, list, rotate and revoke the tokens that clients present.
     #[cfg(feature = "mcp-http")]
     Token(token::Token),
     /// Change the keys that seal public sessions.
@@ -182,11 +182,11 @@ impl Verb {
             Self::Doctor(doctor) => doctor.is_for_programs(),
             Self::CheckConfig(check) => check.is_for_programs(),
             Self::Worker(worker) => worker.is_for_programs(),
+            Self::Token(token) => token.is_for_programs(),
             Self::Quickstart(_)
             | Self::Serve(_)
             | Self::Reload(_)
             | Self::Mcp(_)
-            | Self::Token(_)
             | Self::SessionKey(_)
             | Self::Exec(_)
             | Self::Shell(_)

@@ -109,6 +109,7 @@ impl Quickstart {
             catalogue: Catalogue::Sandbox,
             backend: "linux".to_owned(),
             name: Some("quickstart".to_owned()),
+            expires: None,
         };
         let minted = store::on_ledger(&ledger, move |ledger| ledger.mint(&wanted)).await?;
         kit::durable::replace(file, 0o600, format!("{}\n", minted.token.expose()).as_bytes())
@@ -130,7 +131,7 @@ impl Quickstart {
         let credentials = Credentials::load(opener, rule, Loose::Refuse, Tasks::new()).await.map_err(Failure::new)?;
         Ok(match credentials.authenticate(&token).await {
             Verdict::Known(principal) if *principal.tenant() == self.user => Some(token),
-            Verdict::Known(_) | Verdict::Unknown | Verdict::WrongBackend { .. } => None,
+            Verdict::Known(_) | Verdict::Unknown | Verdict::Expired { .. } | Verdict::WrongBackend { .. } => None,
         })
     }
 

@@ -12,7 +12,7 @@ use kit::{Secret, Tenant};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use crate::identity::store::{Ledger, LedgerError, Listed, NewCredential};
+use crate::identity::store::{Ledger, LedgerError, Listed, Minted, NewCredential};
 use crate::state::StateDir;
 use crate::store::{ChangeError, Loose};
 
@@ -50,6 +50,11 @@ impl Store {
 pub(super) async fn mint(ledger: &Ledger, wanted: NewCredential, out: Option<Reserved>) -> Result<(), Failure> {
     let tenant = wanted.tenant.clone();
     let minted = on_ledger(ledger, move |ledger| ledger.mint(&wanted)).await?;
+    show(ledger, &minted, &tenant, out)
+}
+
+/// Shows a fresh token once.
+pub(super) fn show(ledger: &Ledger, minted: &Minted, tenant: &Tenant, out: Option<Reserved>) -> Result<(), Failure> {
     for warning in &minted.warnings {
         say::talk(&format!("warning: {}: {warning}", ledger.path().display()));
     }
@@ -96,10 +101,26 @@ pub(super) async fn on_ledger<T: Send + 'static>(
         let code = match &fault {
             LedgerError::NoSuchCredential(_) => Code::Missing,
             LedgerError::Store(ChangeError::NotOwner { .. }) => Code::NotAllowed,
-            LedgerError::BadName { .. } => Code::Usage,
-            LedgerError::Store(_) | LedgerError::OtherBackend { .. } => Code::Failed,
+            LedgerError::BadName { .. } | LedgerError::Past => Code::Usage,
+            LedgerError::Replaced { .. } => Code::Exists,
+            LedgerError::Store(_) | LedgerError::OtherBackend { .. } | LedgerError::Clear => Code::Failed,
         };
-        Failure::new(fault).code(code)
+        let hint = match &fault {
+            LedgerError::Clear => Some(
+                "`playground token upgrade` replaces them with hashes, and each goes on working; nothing was changed",
+            ),
+            LedgerError::Replaced { .. } => Some("rotate the one that replaced it, or revoke this one"),
+            LedgerError::Store(_)
+            | LedgerError::NoSuchCredential(_)
+            | LedgerError::OtherBackend { .. }
+            | LedgerError::BadName { .. }
+            | LedgerError::Past => None,
+        };
+        let failure = Failure::new(fault).code(code);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     })
 }
 

@@ -18,7 +18,7 @@ use crate::edge::client::Client;
 use crate::edge::gate::Gate;
 use crate::edge::{Bounded, Cause, Rates, Rejection};
 use crate::identity::Principal;
-use crate::identity::store::{Credentials, Verdict};
+use crate::identity::store::{Credentials, Life, Verdict};
 
 /// Whoever knows the live credentials.
 pub trait Authority: Send + Sync + 'static {
@@ -53,6 +53,16 @@ impl Authenticate {
     }
 }
 
+impl Authenticate {
+    /// Charges a wrong credential to its address.
+    fn failed(&self, client: Client) -> Cause {
+        match self.failures.take(client) {
+            Ok(()) => Cause::BadCredential,
+            Err(empty) => Cause::TooManyFailures { again: empty.again },
+        }
+    }
+}
+
 impl Gate for Authenticate {
     type Request = Bounded;
     type Passed = Authenticated;
@@ -73,11 +83,15 @@ impl Gate for Authenticate {
                     .record("credential", field::display(principal.credential()));
                 Ok(Authenticated { bounded: request, principal })
             }
-            Verdict::Unknown => Err(match self.failures.take(request.head().client) {
-                Ok(()) => Cause::BadCredential,
-                Err(empty) => Cause::TooManyFailures { again: empty.again },
+            Verdict::Unknown => Err(self.failed(head.client).into()),
+            Verdict::Expired { credential, tenant } => {
+                let cause = self.failed(head.client);
+                // As often as the client may fail, and no more.
+                if cause == Cause::BadCredential {
+                    tracing::info!(%credential, %tenant, "an expired credential was presented");
+                }
+                Err(cause.into())
             }
-            .into()),
             Verdict::WrongBackend { credential, tenant } => {
                 tracing::info!(%credential, %tenant, "a credential for another backend was presented");
                 Err(Cause::WrongBackend.into())
@@ -95,8 +109,13 @@ impl Authority for Credentials {
         let (store, principal) = (self.clone(), principal.clone());
         let mut generations = self.generations();
         Box::pin(async move {
-            while store.is_live(&principal) {
-                if generations.changed().await.is_err() {
+            loop {
+                let left = match store.life(&principal) {
+                    Life::Over => return,
+                    Life::Left(left) => left.min(CLOCK_LOOK),
+                    Life::Open => CLOCK_LOOK,
+                };
+                if let Ok(Err(_)) = tokio::time::timeout(left, generations.changed()).await {
                     return;
                 }
             }
@@ -128,6 +147,9 @@ fn bearer(value: &str) -> Option<&str> {
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
+
+/// How long at most an end is awaited without a look at the wall clock, which may have been set meanwhile.
+const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

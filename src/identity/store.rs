@@ -7,7 +7,9 @@
 //! the tokens themselves under `tokens`. A store keeps its form until [`Ledger::upgrade`]: hashes never stand under
 //! `tokens`, where the original's binary would take them for bearers.
 //!
-//! Deliberately absent: a secret that could be shown again (ours is known to its owner alone), and an expiry.
+//! Ours can say when a credential ends by itself; the original's cannot.
+//!
+//! Deliberately absent: a secret that could be shown again (ours is known to its owner alone).
 
 mod credentials;
 mod fault;
@@ -16,7 +18,7 @@ mod ledger;
 mod set;
 mod token;
 
-pub use credentials::{ClearRule, Credentials, Verdict};
+pub use credentials::{ClearRule, Credentials, Life, Verdict};
 pub use fault::LedgerError;
-pub use ledger::{Ledger, Listed, Minted, NewCredential, Upgraded};
+pub use ledger::{Ledger, Listed, Minted, NewCredential, Old, Rotated, Rotation, Upgraded};
 pub use token::ids_meant;

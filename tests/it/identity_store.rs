@@ -7,9 +7,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use kit::Tenant;
-use playground::identity::store::{Ledger, NewCredential};
+use playground::identity::store::{Ledger, NewCredential, Rotation};
 use playground::identity::{Catalogue, CredentialId};
 use playground::store::Loose;
 
@@ -24,7 +25,7 @@ fn sixteen_processes_that_write_at_once_lose_nothing() {
         assert!(output.status.success());
         let revoked: HashSet<_> = ids(&output.stdout, REVOKED).into_iter().collect();
         let minted = ids(&output.stdout, MINTED);
-        assert_eq!((minted.len(), revoked.len()), (EACH, EACH / 5));
+        assert_eq!((minted.len(), revoked.len()), (EACH + ROTATED, EACH / 5 + ROTATED));
         told.extend(minted.into_iter().filter(|id| !revoked.contains(id)));
     }
     let listed = Ledger::at(&store, Loose::Refuse).list().unwrap();
@@ -33,9 +34,12 @@ fn sixteen_processes_that_write_at_once_lose_nothing() {
     assert_eq!(mode(&store), 0o600);
 }
 
+/// So many writers are killed as `PLAYGROUND_TEST_KILLS` says, which is 100 where it says nothing.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the long run is asked for by the environment")]
 fn a_writer_killed_at_any_moment_leaves_a_whole_store_with_all_it_had_told() {
-    for _ in 0..5 {
+    let kills: usize = std::env::var("PLAYGROUND_TEST_KILLS").map_or(100, |count| count.parse().unwrap());
+    for _ in 0..kills.div_ceil(20) {
         kill_ten_pairs_of_writers();
     }
 }
@@ -75,7 +79,7 @@ fn kill_ten_pairs_of_writers() {
     assert_eq!(left, ["tokens.json", "tokens.json.lock"]);
 }
 
-/// The body of a child process: mints as often as it is told and revokes each fifth, and tells of both once stored.
+/// The body of a child process: mints as often as it is told, revokes each fifth and rotates each third, and tells of all once stored.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the parent tells the child by its environment")]
 fn a_child_that_writes() {
@@ -87,6 +91,10 @@ fn a_child_that_writes() {
         println!("{MINTED}{id}");
         if turn % 5 == 0 {
             ledger.revoke(&id).unwrap();
+            println!("{REVOKED}{id}");
+        } else if turn % 3 == 0 {
+            let rotation = Rotation { id: id.clone(), grace: Duration::ZERO };
+            println!("{MINTED}{}", ledger.rotate(&rotation).unwrap().minted.id);
             println!("{REVOKED}{id}");
         }
     }
@@ -121,6 +129,7 @@ fn wanted(tenant: &str) -> NewCredential {
         catalogue: Catalogue::Sandbox,
         backend: "linux".to_owned(),
         name: None,
+        expires: None,
     }
 }
 
@@ -134,3 +143,6 @@ const REVOKED: &str = "revoked ";
 
 /// A quarter of the full size of a hundred: the cost grows with its square.
 const EACH: usize = 25;
+
+/// Those of [`EACH`] turns that are a third and no fifth.
+const ROTATED: usize = EACH / 3 - EACH / 15;

@@ -30,6 +30,8 @@ fn the_help_of_every_verb_has_an_example() {
         "token mint",
         "token list",
         "token revoke",
+        "token rotate",
+        "token upgrade",
         "session-key",
         "session-key rotate",
         "exec",
@@ -116,6 +118,71 @@ fn a_token_is_printed_once_listed_by_its_id_and_revoked() {
     assert_eq!(token(&["revoke", id]).status.code(), Some(0));
     assert_eq!(token(&["revoke", id]).status.code(), Some(6), "it is gone");
     assert!(token(&["list"]).stdout.is_empty());
+}
+
+#[test]
+fn a_token_that_ends_is_listed_with_its_end_and_replaced_by_another() {
+    let place = tempfile::tempdir().expect("a folder");
+    let token = |arguments: &[&str]| {
+        let mut command = playground(["token"]);
+        command.args(arguments).arg("--state").arg(place.path().join("state"));
+        run(command)
+    };
+    let list = || -> serde_json::Value {
+        serde_json::from_slice(&token(&["list", "--json", "--tenant", "alice"]).stdout).expect("JSON")
+    };
+    assert_eq!(token(&["mint", "bob"]).status.code(), Some(0));
+    let minted = token(&["mint", "alice", "--name", "laptop", "--expires", "90d"]);
+    assert_eq!(minted.status.code(), Some(0), "{}", text(&minted.stderr));
+    let first = list()["tokens"][0].clone();
+    assert!(first["expires"].is_string() && first["expired"] == false && first["replaced_by"].is_null(), "{first}");
+    let id = first["id"].as_str().expect("an id").to_owned();
+
+    let out = place.path().join("new.token");
+    let rotated = token(&["rotate", &id, "--grace", "1h", "--out", out.to_str().expect("text")]);
+    assert_eq!(rotated.status.code(), Some(0), "{}", text(&rotated.stderr));
+    assert!(text(&rotated.stderr).contains(&format!("{id} goes on working until ")), "{}", text(&rotated.stderr));
+    let successor = std::fs::read_to_string(&out).expect("read");
+    let successor = successor.split('_').nth(1).expect("an id").to_owned();
+    let listed = list();
+    let old = listed["tokens"].as_array().expect("a list").iter().find(|token| token["id"] == *id).expect("the old");
+    assert_eq!(old["replaced_by"], *successor);
+    let lines = text(&token(&["list"]).stdout);
+    assert!(lines.lines().all(|line| line.split('\t').count() == 7), "{lines}");
+    assert!(lines.lines().any(|line| line.starts_with(&id) && line.ends_with(&format!("\t{successor}"))), "{lines}");
+
+    let again = token(&["rotate", &id]);
+    assert_eq!(again.status.code(), Some(7), "{}", text(&again.stderr));
+    let at_once = token(&["rotate", &successor, "--grace", "0"]);
+    assert!(
+        text(&at_once.stderr).contains(&format!("{successor} is refused from now on")),
+        "{}",
+        text(&at_once.stderr)
+    );
+    assert_eq!(token(&["revoke", "--expired"]).status.code(), Some(0));
+    assert_eq!(token(&["revoke", "--tenant", "alice"]).status.code(), Some(0));
+    assert_eq!(list()["tokens"], serde_json::json!([]));
+    assert_eq!(text(&token(&["list"]).stdout).lines().count(), 1, "bob's stays");
+    for wrong in [&["revoke"][..], &["revoke", "x", "--expired"], &["revoke", "--tenant", "a", "--expired"]] {
+        assert_eq!(token(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    for bad in ["tomorrow", "2001-01-01T00:00:00Z", "0", "99999d"] {
+        assert_eq!(token(&["mint", "alice", "--expires", bad]).status.code(), Some(2), "{bad}");
+    }
+}
+
+#[test]
+fn a_store_of_the_original_is_told_of_the_upgrade_before_a_token_can_end() {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = place.path().join("tokens.json");
+    std::fs::write(&store, r#"{"tokens":{"a-public-token":{"tenant":"alice","backend":"linux"}}}"#).expect("write");
+    for line in [&["mint", "alice", "--expires", "1d"][..], &["rotate", "a-public-token"]] {
+        let mut command = playground(["token"]);
+        command.args(line).arg("--tokens").arg(&store);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        assert!(text(&output.stderr).contains("`playground token upgrade`"), "{}", text(&output.stderr));
+    }
 }
 
 #[test]

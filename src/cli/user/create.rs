@@ -103,6 +103,7 @@ impl Create {
             catalogue: Catalogue::Sandbox,
             backend: self.backend.name().to_owned(),
             name: None,
+            expires: None,
         };
         store::mint(&self.store.ledger(&state), wanted, out).await
     }

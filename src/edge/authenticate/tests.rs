@@ -1,12 +1,16 @@
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kit::Secret;
+use kit::tasks::Tasks;
+use kit::{Secret, Tenant};
 
 use super::{Authenticate, Authority, Verdict};
 use crate::edge::gate::Gate;
 use crate::edge::{Bounded, Cause, Rates};
+use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential};
 use crate::identity::{Catalogue, Principal};
+use crate::store::{Loose, Opener};
 
 /// Knows one token.
 struct One;
@@ -18,6 +22,9 @@ impl Authority for One {
             "right" => Verdict::Known(principal),
             "elsewhere" => {
                 Verdict::WrongBackend { credential: principal.credential().clone(), tenant: principal.tenant().clone() }
+            }
+            "late" => {
+                Verdict::Expired { credential: principal.credential().clone(), tenant: principal.tenant().clone() }
             }
             _ => Verdict::Unknown,
         };
@@ -59,6 +66,15 @@ async fn an_absent_credential_is_not_a_wrong_one() {
 }
 
 #[tokio::test]
+async fn an_expired_credential_is_refused_and_charged_as_an_unknown_one() {
+    let gate = gate();
+    for _ in 0..2 {
+        assert_eq!(check(&gate, Some("Bearer late")).await, Err(Cause::BadCredential));
+    }
+    assert!(matches!(check(&gate, Some("Bearer late")).await, Err(Cause::TooManyFailures { .. })));
+}
+
+#[tokio::test]
 async fn other_schemes_and_empty_tokens_are_wrong_credentials() {
     for bad in ["Basic right", "Bearer", "Bearer ", "right", "Bearerright"] {
         assert_eq!(check(&gate(), Some(bad)).await, Err(Cause::BadCredential), "{bad}");
@@ -78,4 +94,21 @@ async fn failures_are_slowed_but_a_valid_credential_passes_an_empty_bucket() {
 #[tokio::test]
 async fn a_credential_for_another_backend_is_forbidden_and_not_unknown() {
     assert_eq!(check(&gate(), Some("Bearer elsewhere")).await, Err(Cause::WrongBackend));
+}
+
+#[tokio::test]
+async fn a_stream_hears_of_the_end_of_its_credentials_time_while_nothing_is_written() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("tokens.json");
+    let tenant = Tenant::parse("alice").expect("a tenant");
+    let (catalogue, backend) = (Catalogue::Sandbox, "linux".to_owned());
+    let expires = Some(kit::clock::since_epoch() + Duration::from_secs(2));
+    let wanted = NewCredential { tenant, catalogue, backend, name: None, expires };
+    let minted = Ledger::at(&path, Loose::Refuse).mint(&wanted).expect("minted");
+    let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
+    let credentials = Credentials::load(Opener::Path(path), rule, Loose::Refuse, Tasks::new()).await.expect("loaded");
+    let Verdict::Known(principal) = credentials.authenticate(&minted.token).await else { panic!("not known") };
+    let ended = Authority::revoked(&credentials, &principal);
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it ends");
+    assert!(matches!(credentials.authenticate(&minted.token).await, Verdict::Expired { .. }));
 }

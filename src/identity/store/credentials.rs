@@ -1,6 +1,7 @@
 //! The reading side of the store, in the running edge: who presented a token.
 //!
-//! A revocation that is in place before a token is presented is always seen; see [`Watched`].
+//! A revocation that is in place before a token is presented is always seen; see [`Watched`]. A credential that ends by
+//! itself does so by the wall clock, at its next question.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +35,27 @@ pub struct ClearRule {
 pub enum Verdict {
     Known(Principal),
     Unknown,
+    /// One whose time is over; its client is told no more than of an unknown one.
+    Expired {
+        credential: CredentialId,
+        tenant: Tenant,
+    },
     /// One of the original's form, for another backend than this server's.
     WrongBackend {
         credential: CredentialId,
         tenant: Tenant,
     },
+}
+
+/// What is left of a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It was revoked, or its time is over.
+    Over,
+    /// It ends by itself after this, while nobody sets the clock.
+    Left(Duration),
+    /// It does not end by itself.
+    Open,
 }
 
 impl Credentials {
@@ -57,7 +74,8 @@ impl Credentials {
         if token.expose().is_empty() {
             return Verdict::Unknown;
         }
-        self.store.view().find(token.expose()).map_or(Verdict::Unknown, |entry| self.rule.judge(entry))
+        let now = kit::clock::since_epoch();
+        self.store.view().find(token.expose()).map_or(Verdict::Unknown, |entry| self.rule.judge(entry, now))
     }
 
     /// Refreshes for ever, for streams that stay open while nobody presents a token.
@@ -65,13 +83,20 @@ impl Credentials {
         self.store.keep_fresh(every).await;
     }
 
-    /// Whether the principal's credential stands in the set that was read last; cheap, and asks nobody.
+    /// What is left of the principal's credential, by the set that was read last; cheap, and asks nobody.
     #[must_use]
-    pub fn is_live(&self, principal: &Principal) -> bool {
-        self.store.view().has(principal.credential(), principal.tenant())
+    pub fn life(&self, principal: &Principal) -> Life {
+        match self.store.view().end_of(principal.credential(), principal.tenant()) {
+            None => Life::Over,
+            Some(None) => Life::Open,
+            Some(Some(end)) => match end.saturating_sub(kit::clock::since_epoch()) {
+                Duration::ZERO => Life::Over,
+                left => Life::Left(left),
+            },
+        }
     }
 
-    /// Changes whenever another set has been read; a stream then asks [`Credentials::is_live`].
+    /// Changes whenever another set has been read; a stream then asks [`Credentials::life`].
     #[must_use]
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.store.generations()
@@ -90,7 +115,10 @@ impl Credentials {
 }
 
 impl ClearRule {
-    fn judge(&self, entry: &Entry) -> Verdict {
+    fn judge(&self, entry: &Entry, now: Duration) -> Verdict {
+        if entry.is_over(now) {
+            return Verdict::Expired { credential: entry.id.clone(), tenant: entry.tenant.clone() };
+        }
         let catalogue = match &entry.grant {
             Grant::Catalogue(catalogue) => *catalogue,
             Grant::Backend(backend) if *backend == self.backend => (self.catalogue)(&entry.tenant),

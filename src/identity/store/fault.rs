@@ -14,6 +14,12 @@ pub enum LedgerError {
     NoSuchCredential(CredentialId),
     #[error("a credential of `{tenant}` is for the backend `{backend}`; remove it or upgrade with that backend")]
     OtherBackend { tenant: Tenant, backend: String },
+    #[error("a token cannot end before it begins: that time is past")]
+    Past,
+    #[error("the store keeps tokens in clear, as the original does, and such a store cannot say when a token ends")]
+    Clear,
+    #[error("`{id}` was replaced by `{by}` already")]
+    Replaced { id: CredentialId, by: CredentialId },
     #[error("a credential's name is 1 to {most} characters without control characters")]
     BadName { most: usize },
 }

@@ -10,7 +10,7 @@ use crate::store::{Digest, FormatError, MOST_BYTES, Warning};
 
 /// A whole store, in the one form or the other.
 pub(super) enum Document {
-    /// Ours: `{"version":1,"credentials":{…}}`.
+    /// Ours: `{"version":1,"credentials":{…}}`; version 2 where one of them ends by itself or was replaced.
     Hashed(BTreeMap<CredentialId, Hashed>),
     /// The original's: `{"tokens":{…}}`, keyed by the tokens themselves.
     Clear(BTreeMap<String, Clear>),
@@ -26,6 +26,12 @@ pub(super) struct Hashed {
     pub(super) created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
+    /// When it ends by itself, in seconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires: Option<u64>,
+    /// The one that was minted in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) replaced_by: Option<CredentialId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,7 +67,9 @@ impl crate::store::Document for Document {
             AnyFile { version: Some(newer), .. } if newer > VERSION => {
                 Err(FormatError::Newer { found: newer, known: VERSION })
             }
-            AnyFile { version: Some(VERSION), credentials: Some(credentials), tokens: None } => {
+            AnyFile { version: Some(version), credentials: Some(credentials), tokens: None }
+                if version >= version_of(&credentials) =>
+            {
                 Ok(Self::Hashed(credentials))
             }
             AnyFile { version: None, credentials: None, tokens: Some(tokens) } => Ok(Self::Clear(tokens)),
@@ -71,7 +79,9 @@ impl crate::store::Document for Document {
 
     fn render(&self) -> Result<Vec<u8>, FormatError> {
         let rendered = match self {
-            Self::Hashed(credentials) => serde_json::to_vec_pretty(&HashedFileRef { version: VERSION, credentials }),
+            Self::Hashed(credentials) => {
+                serde_json::to_vec_pretty(&HashedFileRef { version: version_of(credentials), credentials })
+            }
             Self::Clear(tokens) => serde_json::to_vec_pretty(&ClearFileRef { tokens }),
         };
         let mut text = rendered.map_err(|error| FormatError::at(Self::CALLED, &[], &error))?;
@@ -112,7 +122,13 @@ struct ClearFileRef<'a> {
     tokens: &'a BTreeMap<String, Clear>,
 }
 
-const VERSION: u64 = 1;
+/// The lowest version that can say all of this, so that an older build reads whatever it can.
+fn version_of(credentials: &BTreeMap<CredentialId, Hashed>) -> u64 {
+    let ends = |hashed: &Hashed| hashed.expires.is_some() || hashed.replaced_by.is_some();
+    if credentials.values().any(ends) { VERSION } else { 1 }
+}
+
+const VERSION: u64 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +140,7 @@ mod tests {
     }
 
     fn newer(found: u64) -> FormatError {
-        FormatError::Newer { found, known: 1 }
+        FormatError::Newer { found, known: 2 }
     }
 
     fn check(text: &str, fault: FormatError) {
@@ -138,9 +154,9 @@ mod tests {
         check("{\n  \"tokens\": {\n    secret", FormatError::NotJson(21));
         check(r#"{"tokens":{"a":{"tenant":"x"}}}"#, foreign(29));
         check(r#"{"secret":1}"#, foreign(9));
-        check(r#"{"version":2,"credentials":[]}"#, newer(2));
-        check(r#"{"version":2,"credentials":{}}"#, newer(2));
-        check(r#"{"version":2,"other":{}}"#, newer(2));
+        check(r#"{"version":3,"credentials":[]}"#, newer(3));
+        check(r#"{"version":3,"credentials":{}}"#, newer(3));
+        check(r#"{"version":3,"other":{}}"#, newer(3));
         check(r#"{"version":0,"credentials":{}}"#, foreign(1));
         check(" []", foreign(2));
         check(r#"[1,{}]"#, foreign(1));
@@ -153,6 +169,26 @@ mod tests {
         assert!(Document::parse(br#"{"credentials":{}}"#).is_err());
         let text = Document::empty().render().unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), "{\n  \"version\": 1,\n  \"credentials\": {}\n}\n");
+    }
+
+    #[test]
+    fn only_a_store_with_a_member_of_version_2_has_version_2() {
+        let plain = format!(r#""tenant":"a","catalogue":"sandbox","hash":"{}","created":1"#, "0".repeat(64));
+        for (more, least) in [("", 1), (r#","expires":5"#, 2), (r#","replaced_by":"b""#, 2)] {
+            for version in [1, 2] {
+                let text = format!(r#"{{"version":{version},"credentials":{{"a":{{{plain}{more}}}}}}}"#);
+                let read = Document::parse(text.as_bytes());
+                assert_eq!(read.is_ok(), version >= least, "{text}");
+                let Ok(read) = read else { continue };
+                let again: serde_json::Value = serde_json::from_slice(&read.render().unwrap()).unwrap();
+                assert_eq!(again["version"], least, "{text}");
+            }
+        }
+        let text = format!(
+            "{{\n  \"version\": 1,\n  \"credentials\": {{\n    \"a\": {{\n      {}\n    }}\n  }}\n}}\n",
+            plain.replace(',', ",\n      ").replace("\":", "\": ")
+        );
+        assert_eq!(Document::parse(text.as_bytes()).unwrap().render().unwrap(), text.as_bytes(), "byte for byte");
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Every change takes the lock, reads the file again, changes it and replaces it whole, so parallel commands lose
 //! nothing. All of it blocks; a caller on a runtime goes through `spawn_blocking`.
 
+mod listed;
+mod rotate;
+mod upgrade;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +20,10 @@ use super::fault::LedgerError;
 use super::format::{Clear, Document, Hashed};
 use super::token::{Fresh, id_of_clear};
 use crate::store::{Digest, Loose, Step, Warning, Writer};
+
+pub use listed::Listed;
+pub use rotate::{Old, Rotated, Rotation};
+pub use upgrade::Upgraded;
 
 /// A store that credentials are written to.
 #[derive(Clone, Debug)]
@@ -31,6 +39,8 @@ pub struct NewCredential {
     pub backend: String,
     /// What its owner calls it.
     pub name: Option<String>,
+    /// When it ends by itself, since the Unix epoch, to the second; where the store is ours.
+    pub expires: Option<Duration>,
 }
 
 /// A credential that is in the store, on the disk.
@@ -39,28 +49,6 @@ pub struct Minted {
     pub id: CredentialId,
     pub token: Secret,
     pub warnings: Vec<Warning>,
-}
-
-/// A credential without its secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub id: CredentialId,
-    pub tenant: Tenant,
-    /// What it reaches; none where the store is the original's and the server decides.
-    pub catalogue: Option<Catalogue>,
-    /// The backend it is for, where the store is the original's.
-    pub backend: Option<String>,
-    /// When it was made, since the Unix epoch; the original does not say.
-    pub created: Option<Duration>,
-    pub name: Option<String>,
-}
-
-/// What an upgrade found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upgraded {
-    /// So many tokens are now hashes; each still opens what it opened.
-    Hashed(usize),
-    Already,
 }
 
 impl Ledger {
@@ -77,7 +65,7 @@ impl Ledger {
     /// Makes a credential; when this returns, it is on the disk.
     ///
     /// # Errors
-    /// When the store cannot be read, locked or replaced; then it is as it was, except after [`crate::store::ChangeError::Unsure`].
+    /// When it is to end by itself and cannot, or when the store cannot be read, locked or replaced; then it is as it was, except after [`crate::store::ChangeError::Unsure`].
     pub fn mint(&self, wanted: &NewCredential) -> Result<Minted, LedgerError> {
         self.mint_watched(wanted, &mut |_| Ok(()))
     }
@@ -88,6 +76,10 @@ impl Ledger {
         before: &mut dyn FnMut(Step) -> io::Result<()>,
     ) -> Result<Minted, LedgerError> {
         check_name(wanted.name.as_deref())?;
+        let now = kit::clock::since_epoch();
+        if wanted.expires.is_some_and(|expires| expires.as_secs() <= now.as_secs()) {
+            return Err(LedgerError::Past);
+        }
         self.0.change_watched(before, |found| {
             let fresh = unused(&found.document)?;
             match &mut found.document {
@@ -96,11 +88,14 @@ impl Ledger {
                         tenant: wanted.tenant.clone(),
                         catalogue: wanted.catalogue,
                         hash: Digest::of(fresh.token.expose()),
-                        created: kit::clock::since_epoch().as_secs(),
+                        created: now.as_secs(),
                         name: wanted.name.clone(),
+                        expires: wanted.expires.map(|expires| expires.as_secs()),
+                        replaced_by: None,
                     };
                     credentials.insert(fresh.id.clone(), hashed);
                 }
+                Document::Clear(_) if wanted.expires.is_some() => return Err(LedgerError::Clear),
                 Document::Clear(tokens) => {
                     let clear = Clear {
                         tenant: wanted.tenant.clone(),
@@ -119,7 +114,7 @@ impl Ledger {
     /// # Errors
     /// When there is none with that id, or as [`Ledger::mint`].
     pub fn revoke(&self, id: &CredentialId) -> Result<(), LedgerError> {
-        let removed = self.remove(|found, _| found == id)?;
+        let removed = self.remove(|found, _, _| found == id)?;
         if removed.is_empty() { Err(LedgerError::NoSuchCredential(id.clone())) } else { Ok(()) }
     }
 
@@ -128,15 +123,26 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::mint`].
     pub fn remove_tenant(&self, tenant: &Tenant) -> Result<Vec<CredentialId>, LedgerError> {
-        self.remove(|_, found| found == tenant)
+        self.remove(|_, found, _| found == tenant)
     }
 
-    fn remove(&self, goes: impl Fn(&CredentialId, &Tenant) -> bool) -> Result<Vec<CredentialId>, LedgerError> {
+    /// Removes every credential whose time is over, and says which those were.
+    ///
+    /// # Errors
+    /// As [`Ledger::mint`].
+    pub fn remove_expired(&self, now: Duration) -> Result<Vec<CredentialId>, LedgerError> {
+        self.remove(|_, _, expires| expires.is_some_and(|expires| expires <= now.as_secs()))
+    }
+
+    fn remove(
+        &self,
+        goes: impl Fn(&CredentialId, &Tenant, Option<u64>) -> bool,
+    ) -> Result<Vec<CredentialId>, LedgerError> {
         let mut removed = Vec::new();
         self.0.change(|found| {
             match &mut found.document {
                 Document::Hashed(credentials) => credentials.retain(|id, hashed| {
-                    let stays = !goes(id, &hashed.tenant);
+                    let stays = !goes(id, &hashed.tenant, hashed.expires);
                     if !stays {
                         removed.push(id.clone());
                     }
@@ -144,7 +150,7 @@ impl Ledger {
                 }),
                 Document::Clear(tokens) => tokens.retain(|token, clear| {
                     let id = id_of_clear(token);
-                    let stays = !goes(&id, &clear.tenant);
+                    let stays = !goes(&id, &clear.tenant, None);
                     if !stays {
                         removed.push(id);
                     }
@@ -188,64 +194,6 @@ impl Ledger {
                 let theirs = tokens.into_iter().filter(|(_, clear)| clear.tenant == *tenant);
                 Ok(Some(theirs.map(|(token, _)| Secret::new(token)).collect()))
             }
-        }
-    }
-
-    /// Replaces the tokens of an original's store with their hashes; every token goes on working.
-    ///
-    /// # Errors
-    /// When one of them is for another backend, since hashes carry none and it would begin to work; or as
-    /// [`Ledger::mint`].
-    pub fn upgrade(&self, backend: &str, catalogue: impl Fn(&Tenant) -> Catalogue) -> Result<Upgraded, LedgerError> {
-        let created = kit::clock::since_epoch().as_secs();
-        self.0.change(|found| {
-            let Document::Clear(tokens) = &found.document else { return Ok(Upgraded::Already) };
-            if let Some(other) = tokens.values().find(|clear| clear.backend != backend) {
-                return Err(LedgerError::OtherBackend { tenant: other.tenant.clone(), backend: other.backend.clone() });
-            }
-            // The ids stay, so that open streams outlive the upgrade.
-            let hashed: BTreeMap<_, _> = tokens
-                .iter()
-                .map(|(token, clear)| {
-                    let hashed = Hashed {
-                        tenant: clear.tenant.clone(),
-                        catalogue: catalogue(&clear.tenant),
-                        hash: Digest::of(token),
-                        created,
-                        name: None,
-                    };
-                    (id_of_clear(token), hashed)
-                })
-                .collect();
-            let count = hashed.len();
-            found.document = Document::Hashed(hashed);
-            Ok(Upgraded::Hashed(count))
-        })
-    }
-}
-
-impl From<(CredentialId, Hashed)> for Listed {
-    fn from((id, hashed): (CredentialId, Hashed)) -> Self {
-        Self {
-            id,
-            tenant: hashed.tenant,
-            catalogue: Some(hashed.catalogue),
-            backend: None,
-            created: Some(Duration::from_secs(hashed.created)),
-            name: hashed.name,
-        }
-    }
-}
-
-impl From<(String, Clear)> for Listed {
-    fn from((token, clear): (String, Clear)) -> Self {
-        Self {
-            id: id_of_clear(&token),
-            tenant: clear.tenant,
-            catalogue: None,
-            backend: Some(clear.backend),
-            created: None,
-            name: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The credentials of one reading of the file, ready to be looked up.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::time::Duration;
 
 use kit::Tenant;
 
@@ -13,7 +14,8 @@ use crate::store::{Digest, View};
 pub(super) struct Set {
     /// Found by half of the digest, compared by the whole of it.
     entries: HashMap<[u8; 16], Entry>,
-    live: HashSet<(CredentialId, Tenant)>,
+    /// When each ends by itself.
+    ends: HashMap<(CredentialId, Tenant), Option<Duration>>,
 }
 
 #[derive(Clone)]
@@ -22,6 +24,8 @@ pub(super) struct Entry {
     pub(super) id: CredentialId,
     pub(super) tenant: Tenant,
     pub(super) grant: Grant,
+    /// When it ends by itself, since the Unix epoch.
+    pub(super) expires: Option<Duration>,
 }
 
 /// What a credential says about what it reaches.
@@ -42,8 +46,15 @@ impl Set {
         if presented.matches(stored) { found } else { None }
     }
 
-    pub(super) fn has(&self, id: &CredentialId, tenant: &Tenant) -> bool {
-        self.live.contains(&(id.clone(), tenant.clone()))
+    /// When this one ends by itself; none where there is no such credential.
+    pub(super) fn end_of(&self, id: &CredentialId, tenant: &Tenant) -> Option<Option<Duration>> {
+        self.ends.get(&(id.clone(), tenant.clone())).copied()
+    }
+}
+
+impl Entry {
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
@@ -64,6 +75,7 @@ impl From<Document> for Set {
                     id,
                     tenant: hashed.tenant,
                     grant: Grant::Catalogue(hashed.catalogue),
+                    expires: hashed.expires.map(Duration::from_secs),
                 };
                 credentials.into_iter().map(entry).collect()
             }
@@ -73,12 +85,13 @@ impl From<Document> for Set {
                     id: id_of_clear(&token),
                     tenant: clear.tenant,
                     grant: Grant::Backend(clear.backend),
+                    expires: None,
                 };
                 tokens.into_iter().map(entry).collect()
             }
         };
-        let live = entries.iter().map(|entry| (entry.id.clone(), entry.tenant.clone())).collect();
+        let ends = entries.iter().map(|entry| ((entry.id.clone(), entry.tenant.clone()), entry.expires)).collect();
         let entries: HashMap<_, _> = entries.into_iter().map(|entry| (entry.digest.half(), entry)).collect();
-        Self { entries, live }
+        Self { entries, ends }
     }
 }

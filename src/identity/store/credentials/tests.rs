@@ -2,12 +2,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 
 use super::super::ledger::{Ledger, NewCredential};
-use super::{ClearRule, Credentials, Opener, Verdict};
+use super::{ClearRule, Credentials, Life, Opener, Verdict};
 use crate::identity::{Catalogue, Principal};
 use crate::store::{Loose, Opening, Warning};
 
@@ -19,12 +20,12 @@ async fn a_token_is_its_tenants_until_it_is_revoked() {
     let minted = store.ledger().mint(&wanted("me", Catalogue::Native)).unwrap();
     let Verdict::Known(principal) = credentials.authenticate(&minted.token).await else { panic!("unknown") };
     assert_eq!(principal, Principal::new(tenant("me"), Catalogue::Native, minted.id.clone()));
-    assert!(credentials.is_live(&principal));
-    assert!(!credentials.is_live(&Principal::for_test("me", Catalogue::Native)));
+    assert_eq!(credentials.life(&principal), Life::Open);
+    assert_eq!(credentials.life(&Principal::for_test("me", Catalogue::Native)), Life::Over);
     assert_eq!(credentials.authenticate(&Secret::new("pgt_other")).await, Verdict::Unknown);
     store.ledger().revoke(&minted.id).unwrap();
     assert_eq!(credentials.authenticate(&minted.token).await, Verdict::Unknown);
-    assert!(!credentials.is_live(&principal));
+    assert_eq!(credentials.life(&principal), Life::Over);
 }
 
 #[tokio::test]
@@ -37,14 +38,38 @@ async fn a_revocation_is_told_to_who_waits_for_it() {
     generations.mark_unchanged();
     store.ledger().revoke(&minted.id).unwrap();
     let seen = async {
-        while credentials.is_live(&principal) {
+        while credentials.life(&principal) == Life::Open {
             generations.changed().await.unwrap();
         }
     };
     tokio::select! {
-        () = credentials.keep_fresh(std::time::Duration::from_millis(1)) => {}
-        seen = tokio::time::timeout(std::time::Duration::from_secs(10), seen) => seen.unwrap(),
+        () = credentials.keep_fresh(Duration::from_millis(1)) => {}
+        seen = tokio::time::timeout(Duration::from_secs(10), seen) => seen.unwrap(),
     }
+}
+
+#[tokio::test]
+async fn a_credential_ends_by_itself_at_its_time() {
+    let store = Store::new();
+    let credentials = store.load().await;
+    let now = kit::clock::since_epoch();
+    let ending = |expires| NewCredential { expires: Some(expires), ..wanted("me", Catalogue::Sandbox) };
+    let lasting = store.ledger().mint(&ending(now + Duration::from_secs(3600))).unwrap();
+    let Verdict::Known(principal) = credentials.authenticate(&lasting.token).await else { panic!("unknown") };
+    assert!(matches!(credentials.life(&principal), Life::Left(left) if left <= Duration::from_secs(3600)));
+
+    let brief = store.ledger().mint(&ending(now + Duration::from_secs(2))).unwrap();
+    let Verdict::Known(principal) = credentials.authenticate(&brief.token).await else { panic!("unknown") };
+    let ended = async {
+        while let Life::Left(left) = credentials.life(&principal) {
+            tokio::time::sleep(left).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
+    assert_eq!(credentials.life(&principal), Life::Over);
+    let expired = Verdict::Expired { credential: brief.id, tenant: tenant("me") };
+    assert_eq!(credentials.authenticate(&brief.token).await, expired);
+    assert!(matches!(credentials.authenticate(&lasting.token).await, Verdict::Known(_)));
 }
 
 #[tokio::test]
@@ -243,7 +268,7 @@ async fn settle(credentials: &Credentials) {
             credentials.store.refresh().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(10), settled).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), settled).await.unwrap();
 }
 
 struct Store {
@@ -299,7 +324,7 @@ fn rule() -> ClearRule {
 }
 
 fn wanted(label: &str, catalogue: Catalogue) -> NewCredential {
-    NewCredential { tenant: tenant(label), catalogue, backend: "jail".to_owned(), name: None }
+    NewCredential { tenant: tenant(label), catalogue, backend: "jail".to_owned(), name: None, expires: None }
 }
 
 fn tenant(label: &str) -> Tenant {

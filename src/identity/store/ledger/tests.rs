@@ -1,10 +1,11 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use kit::Tenant;
 
 use super::super::format::Document;
-use super::{Ledger, LedgerError, NewCredential, Upgraded};
+use super::{Ledger, LedgerError, NewCredential, Old, Rotation, Upgraded};
 use crate::identity::{Catalogue, CredentialId};
 use crate::store::{ChangeError, Digest, Document as _, FormatError, Loose, ReadError, Step, Warning};
 
@@ -161,7 +162,7 @@ fn what_a_killed_writer_left_is_swept_by_the_next() {
 fn a_broken_or_newer_store_is_never_written_over() {
     for (text, fault) in [
         (r#"{"tok"#, FormatError::Torn(5)),
-        (r#"{"version":7,"credentials":{}}"#, FormatError::Newer { found: 7, known: 1 }),
+        (r#"{"version":7,"credentials":{}}"#, FormatError::Newer { found: 7, known: 2 }),
     ] {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokens.json");
@@ -242,6 +243,7 @@ fn wanted(label: &str, name: Option<&str>) -> NewCredential {
         catalogue: Catalogue::Sandbox,
         backend: "jail".to_owned(),
         name: name.map(str::to_owned),
+        expires: None,
     }
 }
 
@@ -264,3 +266,72 @@ fn files(directory: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+#[test]
+fn a_successor_is_like_the_one_before_which_ends_after_its_grace() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(home.path().join("tokens.json"), Loose::Refuse);
+    let ends = kit::clock::since_epoch() + DAY * 90;
+    let old = ledger.mint(&NewCredential { expires: Some(ends), ..wanted("me", Some("laptop")) }).unwrap();
+    let rotated = ledger.rotate(&Rotation { id: old.id.clone(), grace: DAY }).unwrap();
+    let find = |id: &CredentialId| ledger.list().unwrap().into_iter().find(|one| one.id == *id);
+    let (before, after) = (find(&old.id).unwrap(), find(&rotated.minted.id).unwrap());
+    assert_eq!(
+        (&after.tenant, after.catalogue, after.name.as_deref()),
+        (&tenant("me"), before.catalogue, Some("laptop"))
+    );
+    // To the second, of which one may have begun meanwhile.
+    let life = after.expires.unwrap() - after.created.unwrap();
+    assert!(life.abs_diff(DAY * 90) <= Duration::from_secs(1), "{life:?}");
+    assert_eq!(rotated.old, Old::EndsAt(before.expires.unwrap()));
+    assert_eq!(before.expires.unwrap(), after.created.unwrap() + DAY);
+    assert_eq!(before.replaced_by, Some(rotated.minted.id.clone()));
+    let again = ledger.rotate(&Rotation { id: old.id, grace: DAY });
+    assert!(matches!(again, Err(LedgerError::Replaced { by, .. }) if by == rotated.minted.id));
+
+    // A grace gives no more time than there was; without one the old goes at once.
+    let longer = ledger.rotate(&Rotation { id: rotated.minted.id.clone(), grace: DAY * 100 }).unwrap();
+    assert_eq!(longer.old, Old::EndsAt(after.expires.unwrap()));
+    let at_once = ledger.rotate(&Rotation { id: longer.minted.id.clone(), grace: Duration::ZERO }).unwrap();
+    assert_eq!((at_once.old, find(&longer.minted.id)), (Old::Ended, None));
+    let missing = ledger.rotate(&Rotation { id: longer.minted.id, grace: DAY });
+    assert!(matches!(missing, Err(LedgerError::NoSuchCredential(_))));
+}
+
+#[test]
+fn a_store_in_clear_takes_no_end_and_is_left_as_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("tokens.json");
+    let text = r#"{"tokens":{"one":{"tenant":"a","backend":"jail","note":1}}}"#;
+    write(&path, text, 0o600);
+    let ledger = Ledger::at(&path, Loose::Refuse);
+    let ends = Some(kit::clock::since_epoch() + DAY);
+    assert!(matches!(ledger.mint(&NewCredential { expires: ends, ..wanted("a", None) }), Err(LedgerError::Clear)));
+    let id = super::id_of_clear("one");
+    assert!(matches!(ledger.rotate(&Rotation { id: id.clone(), grace: DAY }), Err(LedgerError::Clear)));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+
+    let rotated = ledger.rotate(&Rotation { id, grace: Duration::ZERO }).unwrap();
+    let kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let entry = serde_json::json!({"tenant": "a", "backend": "jail", "note": 1});
+    assert_eq!(kept, serde_json::json!({"tokens": {rotated.minted.token.expose(): entry}}));
+}
+
+#[test]
+fn only_what_is_over_is_removed_as_expired() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(home.path().join("tokens.json"), Loose::Refuse);
+    let now = Duration::from_secs(kit::clock::since_epoch().as_secs());
+    let ends = |expires| NewCredential { expires: Some(expires), ..wanted("a", None) };
+    assert!(matches!(ledger.mint(&ends(now)), Err(LedgerError::Past)));
+    let first = ledger.mint(&ends(now + DAY)).unwrap().id;
+    let second = ledger.mint(&ends(now + DAY * 2)).unwrap().id;
+    let endless = ledger.mint(&wanted("a", None)).unwrap().id;
+    assert_eq!(ledger.remove_expired(now + DAY - Duration::from_secs(1)).unwrap(), []);
+    assert_eq!(ledger.remove_expired(now + DAY).unwrap(), [first]);
+    assert_eq!(ledger.remove_expired(now + DAY * 9).unwrap(), [second]);
+    assert_eq!(ledger.list().unwrap().into_iter().map(|one| one.id).collect::<Vec<_>>(), [endless]);
+    assert!(std::fs::read_to_string(ledger.path()).unwrap().contains("\"version\": 1,"));
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);

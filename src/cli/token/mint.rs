@@ -1,0 +1,91 @@
+//! `playground token mint`: another token for a tenant.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use kit::Tenant;
+
+use super::super::backend::Backend;
+use super::super::failure::Failure;
+use super::super::place::Place;
+use super::super::say;
+use super::super::store::{self, Reserved, Store};
+use super::moment::Moment;
+use crate::identity::Catalogue;
+use crate::identity::store::NewCredential;
+
+/// Mint another token for a tenant; it is printed once, alone on stdout.
+#[derive(Debug, Args)]
+#[command(after_help = MINT)]
+pub(super) struct Mint {
+    #[arg(value_parser = Tenant::parse)]
+    tenant: Tenant,
+
+    /// What you call it, such as the machine it is for.
+    #[arg(long, value_name = "LABEL")]
+    name: Option<String>,
+
+    /// What it opens.
+    #[arg(long, value_enum, default_value = "sandbox")]
+    catalogue: Opens,
+
+    /// When it ends by itself: a span such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z [default: never].
+    ///
+    /// From then on it is refused, and the streams that were opened with it end.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    expires: Option<Moment>,
+
+    /// Write the token to this new file, readable by you alone, and print the path instead.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    store: Store,
+
+    #[command(flatten)]
+    backend: Backend,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Opens {
+    /// The tenant's sandbox.
+    Sandbox,
+    /// The worker that the list of native workers maps the tenant to.
+    Native,
+}
+
+impl Mint {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let out = self.out.map(Reserved::new).transpose()?;
+        let ledger = self.store.ledger_of(&self.place)?;
+        // Another store may belong to a state that is not ours to look at.
+        if self.catalogue == Opens::Sandbox && self.store.named().is_none() {
+            let state = self.place.open()?;
+            if !sandbox::is_known(&state.sandbox(), &self.tenant) {
+                say::talk(&format!(
+                    "warning: there is no tenant {0} yet, so this token opens nothing until: playground user create {0}",
+                    self.tenant
+                ));
+            }
+        }
+        let wanted = NewCredential {
+            tenant: self.tenant,
+            catalogue: match self.catalogue {
+                Opens::Sandbox => Catalogue::Sandbox,
+                Opens::Native => Catalogue::Native,
+            },
+            backend: self.backend.name().to_owned(),
+            name: self.name,
+            expires: self.expires.map(|expires| expires.seen_from(kit::clock::since_epoch())),
+        };
+        store::mint(&ledger, wanted, out).await
+    }
+}
+
+const MINT: &str = "\
+Example:
+  playground token mint alice --name laptop --out laptop.token
+  playground token mint alice --name build --expires 90d > build.token";

@@ -1,0 +1,117 @@
+//! A moment as a person writes and reads it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat};
+
+use crate::spelled;
+
+/// When something is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    In(Duration),
+    /// Since the Unix epoch.
+    At(Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotAMoment {
+    #[error("a span such as 90d or 12h is wanted, or a time with its zone such as 2027-01-31T00:00:00Z")]
+    Misspelled,
+    #[error("that is more than a hundred years away")]
+    Far,
+}
+
+impl Moment {
+    pub(super) fn parse(text: &str) -> Result<Self, NotAMoment> {
+        if let Ok(span) = spelled::duration(text) {
+            return if span <= CENTURY { Ok(Self::In(span)) } else { Err(NotAMoment::Far) };
+        }
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_misspelled| NotAMoment::Misspelled)?;
+        // What lies before the epoch is past, which is said where that matters.
+        let at = Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0));
+        if at <= kit::clock::since_epoch().saturating_add(CENTURY) { Ok(Self::At(at)) } else { Err(NotAMoment::Far) }
+    }
+
+    /// Since the Unix epoch, where it is `now`.
+    pub(super) fn seen_from(self, now: Duration) -> Duration {
+        match self {
+            Self::In(span) => now.saturating_add(span),
+            Self::At(time) => time,
+        }
+    }
+}
+
+/// A span that may be none at all.
+pub(super) fn span(text: &str) -> Result<Duration, NotAMoment> {
+    match text {
+        "0" => Ok(Duration::ZERO),
+        _ => match spelled::duration(text) {
+            Ok(span) if span <= CENTURY => Ok(span),
+            Ok(_) => Err(NotAMoment::Far),
+            Err(_) => Err(NotAMoment::Misspelled),
+        },
+    }
+}
+
+/// A time since the epoch as a UTC time, to the second.
+pub(in crate::cli) fn rfc3339(time: Duration) -> String {
+    i64::try_from(time.as_secs())
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+/// More is a slip of the pen.
+const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Moment, NotAMoment, rfc3339, span};
+
+    #[test]
+    fn an_expiry_is_a_span_or_a_time_with_its_zone() {
+        let now = Duration::from_secs(1_000_000_000);
+        for (text, seconds) in [
+            ("90d", 1_000_000_000 + 90 * 86_400),
+            ("12h", 1_000_000_000 + 12 * 3600),
+            ("2027-01-31T00:00:00Z", 1_801_353_600),
+            ("2027-01-31T01:00:00+01:00", 1_801_353_600),
+            ("1960-01-01T00:00:00Z", 0),
+        ] {
+            assert_eq!(Moment::parse(text).map(|it| it.seen_from(now).as_secs()), Ok(seconds), "{text}");
+        }
+        for bad in ["", "0", "tomorrow", "2027-01-31", "2027-01-31T00:00:00", "2027-02-30T00:00:00Z", "-1d"] {
+            assert_eq!(Moment::parse(bad), Err(NotAMoment::Misspelled), "{bad}");
+        }
+        assert!(Moment::parse("36600d").is_ok());
+        for far in ["36601d", "2999-01-01T00:00:00Z"] {
+            assert_eq!(Moment::parse(far), Err(NotAMoment::Far), "{far}");
+        }
+    }
+
+    #[test]
+    fn a_grace_may_be_none() {
+        assert_eq!(span("0"), Ok(Duration::ZERO));
+        assert_eq!(span("24h"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(span("2027-01-31T00:00:00Z"), Err(NotAMoment::Misspelled));
+        assert_eq!(span("36601d"), Err(NotAMoment::Far));
+    }
+
+    #[test]
+    fn seconds_since_the_epoch_become_a_date() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (1_796_000_523, "2026-11-30T01:02:03Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), expected);
+        }
+    }
+}
