@@ -150,7 +150,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         tls,
     };
     warn(&config);
-    let scheme = if begin.tls.is_some() { "https" } else { "http" };
+    let scheme = if !begin.tls.is_empty() { "https" } else { "http" };
     let socket = config.state.as_ref().map(StateDir::operator_socket);
     let plan = Plan {
         program,

@@ -42,7 +42,8 @@ pub struct Config {
     /// What a native worker is served within where its own entry says nothing.
     pub worker_bounds: Bounds,
     pub edge_user: EdgeUser,
-    pub tls: Option<Tls>,
+    /// HTTPS in the edge itself, where there is one at all; the first serves whoever names none of them.
+    pub tls: Vec<Tls>,
     /// Whether a host that cannot isolate is a fault even where native tenants could be served.
     pub needs_sandbox: bool,
     pub verbosity: Verbosity,
@@ -73,6 +74,8 @@ pub struct Limits {
     pub exchanges_per_tenant: usize,
     /// Of those, the streams that have no end of their own.
     pub streams_per_tenant: usize,
+    /// TLS handshakes of one address that are under way at once.
+    pub handshakes_per_address: usize,
     pub drain: Duration,
 }
 
@@ -93,7 +96,7 @@ pub enum EdgeUser {
     Named(String),
 }
 
-/// HTTPS in the edge itself.
+/// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub certificate: PathBuf,
@@ -112,6 +115,8 @@ impl Default for Limits {
             exchanges: 1024,
             exchanges_per_tenant: 64,
             streams_per_tenant: 32,
+            // A client opens a handful at once; as many as share an address come one after the other.
+            handshakes_per_address: 32,
             drain: Duration::from_secs(30),
         }
     }

@@ -106,7 +106,7 @@ pub struct Reload {
     pub session_key: SessionKey,
     /// For doors that speak TLS; a door keeps what it speaks.
     #[cfg(feature = "tls")]
-    pub identity: Option<tls::Identity>,
+    pub identities: Option<tls::Identities>,
     /// Told once the next request is served by it, or why nothing has changed.
     pub done: oneshot::Sender<Result<(), ServeError>>,
 }
@@ -163,7 +163,7 @@ pub async fn serve(
     for door in doors {
         let door = door.open().map_err(ServeError::Listener)?;
         #[cfg(feature = "tls")]
-        identities.extend(door.identity());
+        identities.extend(door.identities());
         owned.doors.start(hall.clone().serve(door));
     }
     let mut stop = std::pin::pin!(stop);
@@ -177,9 +177,9 @@ pub async fn serve(
             Some(reload) = reloads.recv() => {
                 let path = lasting.path(&reload.config, reload.routes, &reload.session_key);
                 #[cfg(feature = "tls")]
-                if let (Ok(_), Some(identity)) = (&path, reload.identity) {
+                if let (Ok(_), Some(fresh)) = (&path, reload.identities) {
                     for door in &identities {
-                        door.send_replace(Some(identity.clone()));
+                        door.send_replace(Some(fresh.clone()));
                     }
                 }
                 // Who asked may have gone; the change stands.

@@ -27,7 +27,7 @@ pub(super) struct Changeable {
     pub(super) native: Vec<Native>,
     /// The sandbox worker where it is no child of ours.
     pub(super) elsewhere: Option<Upstream>,
-    pub(super) tls: Option<Pem>,
+    pub(super) tls: Vec<Pem>,
     pub(super) limits: edge::Config,
     /// None where they end with the process.
     pub(super) session_keys: Option<Keys>,
@@ -63,7 +63,7 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
             native,
             session_keys: session_keys.unwrap_or_else(|| now.session_keys.clone()),
             sandbox: elsewhere.or_else(|| now.sandbox.clone()),
-            tls: if now.tls.is_some() { tls.or_else(|| now.tls.clone()) } else { None },
+            tls: if now.tls.is_empty() || tls.is_empty() { now.tls.clone() } else { tls },
             ..now.clone()
         },
         drain: config.limits.drain,
@@ -83,7 +83,8 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (!first.upstreams.is_kind_of(&config.upstreams), "which sandbox worker there is"),
         (first.edge_user != config.edge_user, "the edge's user"),
         (first.proxies != config.proxies, "the trusted proxies"),
-        (first.tls.is_some() != config.tls.is_some(), "whether the edge speaks TLS"),
+        (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
+        (first.tls.is_empty() != config.tls.is_empty(), "whether the edge speaks TLS"),
     ];
     all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()).collect()
 }
@@ -94,9 +95,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
     files.extend(config.file.clone());
     files.extend(config.upstreams.manifest().cloned());
     files.extend(config.session_key_file.clone().or_else(|| Some(config.state.as_ref()?.session_key())));
-    if let Some(tls) = &config.tls {
-        files.extend([tls.certificate.clone(), tls.key.clone()]);
-    }
+    files.extend(config.tls.iter().flat_map(|pair| [pair.certificate.clone(), pair.key.clone()]));
     files
 }
 
@@ -123,7 +122,8 @@ fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
     faults.extend(strict::both(config, &native, loose(config)).into_iter().map(BuildError::from));
     let mut had = |fault: BuildError| faults.push(fault);
     let elsewhere = elsewhere(config).map_err(|fault| had(fault.into())).ok().flatten();
-    let tls = config.tls.as_ref().map(tls_files::read).transpose().map_err(|fault| had(fault.into())).ok().flatten();
+    let tls = config.tls.iter().filter_map(|pair| tls_files::read(pair).map_err(|fault| had(fault.into())).ok());
+    let tls = tls.collect();
     let limits = limits(config);
     let keys = session_keys(config, &limits).map_err(|fault| had(fault.into())).ok().flatten();
     if faults.is_empty() { Ok(Changeable { native, elsewhere, tls, limits, session_keys: keys }) } else { Err(faults) }
@@ -204,6 +204,7 @@ pub enum WorkerFault {
 fn limits(config: &Config) -> edge::Config {
     let mut limits = edge::Config::default();
     limits.connections.proxies.clone_from(&config.proxies);
+    limits.connections.most_handshakes_per_address = config.limits.handshakes_per_address;
     limits.requests.hosts.clone_from(&config.hosts);
     limits.requests.origins.clone_from(&config.origins);
     limits.requests.most_body_bytes = config.limits.body;

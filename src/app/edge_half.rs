@@ -164,7 +164,7 @@ async fn serve(
     if let Some(socket) = handed.monitoring {
         tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone())));
     }
-    let door = door(listener, begin.tls.as_ref())?;
+    let door = door(listener, &begin.tls)?;
     let limits = fitting(begin.limits, &parts.routes);
     let serving = edge::serve(vec![door], limits, parts, async {
         // A sender that is gone is a stop too.
@@ -239,22 +239,25 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
 }
 
 #[cfg(feature = "tls")]
-fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
-    let Some(pem) = tls else { return Ok(Door::plain(listener)) };
-    Ok(Door::tls(listener, identity(pem)?))
+fn door(listener: TcpListener, tls: &[Pem]) -> Result<Door, Fault> {
+    Ok(match identities(tls)? {
+        None => Door::plain(listener),
+        Some(identities) => Door::tls(listener, identities),
+    })
 }
 
+/// All of them, or none where no TLS is spoken.
 #[cfg(feature = "tls")]
-fn identity(pem: &Pem) -> Result<edge::tls::Identity, Fault> {
-    Ok(edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes())?)
+fn identities(tls: &[Pem]) -> Result<Option<edge::tls::Identities>, Fault> {
+    let one = |pem: &Pem| edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes());
+    let mut all = tls.iter().map(one);
+    let Some(first) = all.next().transpose()? else { return Ok(None) };
+    Ok(Some(edge::tls::Identities::new(first, all.collect::<Result<_, _>>()?)?))
 }
 
 #[cfg(not(feature = "tls"))]
-fn door(listener: TcpListener, tls: Option<&Pem>) -> Result<Door, Fault> {
-    match tls {
-        None => Ok(Door::plain(listener)),
-        Some(_) => Err("this build has no TLS".into()),
-    }
+fn door(listener: TcpListener, tls: &[Pem]) -> Result<Door, Fault> {
+    if tls.is_empty() { Ok(Door::plain(listener)) } else { Err("this build has no TLS".into()) }
 }
 
 /// The edge says little: that it is ready, and which store it wants.

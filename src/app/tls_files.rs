@@ -1,4 +1,4 @@
-//! The certificate and its key as an operator gives them: two files, tried before anything serves.
+//! Certificates and their keys as an operator gives them: two files each, tried before anything serves.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ impl TlsFault {
 
 /// Reads both, and sees that a server can be made of them.
 pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
-    let pem = Pem { certificates: text(&tls.certificate)?, key: Secret::new(text(&tls.key)?) };
+    let name = tls.certificate.display().to_string();
+    let pem = Pem { name, certificates: text(&tls.certificate)?, key: Secret::new(text(&tls.key)?) };
     check(tls, &pem)?;
     if others_can_read(&tls.key) {
         let key = tls.key.display();

@@ -74,13 +74,15 @@ pub struct BeginEdge {
     pub backend: String,
     pub sandbox: Option<Upstream>,
     pub native: Vec<Native>,
-    /// What the listener speaks TLS with, where it does.
-    pub tls: Option<Pem>,
+    /// What the listener speaks TLS with, where it does; the first serves whoever names none of them.
+    pub tls: Vec<Pem>,
 }
 
 /// A certificate chain and its key, as PEM text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pem {
+    /// What messages call it: the file that the certificate came from.
+    pub name: String,
     pub certificates: String,
     #[serde(serialize_with = "expose", deserialize_with = "conceal")]
     pub key: Secret,

@@ -158,7 +158,7 @@ impl Quickstart {
             proxies: Vec::new(),
             limits: Limits::default(),
             edge_user: EdgeUser::Default,
-            tls: None,
+            tls: Vec::new(),
             needs_sandbox: true,
             verbosity,
         }

@@ -105,7 +105,8 @@ pub(super) struct Serve {
     #[arg(long, value_name = "USER")]
     edge_user: Option<String>,
 
-    /// Certificate chain (PEM) for HTTPS in the edge itself.
+    /// Certificate chain (PEM) for HTTPS in the edge itself, for clients that name no server too; those for other names are
+    /// in [[tls.certificate]] of a playground.toml.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
@@ -166,10 +167,6 @@ impl Serve {
             }
         };
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
-        let tls = match (&self.tls_cert, &self.tls_key, &file.tls) {
-            (Some(certificate), Some(key), _) => Some(Tls { certificate: certificate.clone(), key: key.clone() }),
-            (_, _, said) => said.as_ref().map(|tls| Tls { certificate: tls.cert.clone(), key: tls.key.clone() }),
-        };
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
         Ok(Config {
             bind: self.bind.or(file.bind).unwrap_or(BIND),
@@ -188,13 +185,22 @@ impl Serve {
                 .clone()
                 .or_else(|| file.edge_user.clone())
                 .map_or(EdgeUser::Default, EdgeUser::Named),
-            tls,
+            tls: self.tls(&file),
             needs_sandbox: false,
             verbosity,
             worker_bounds: file.worker_limits.over(&Bounds::default()),
             workers: file.worker,
             file: path,
         })
+    }
+
+    /// The first, by a flag before the file, and the others of the file.
+    fn tls(&self, file: &File) -> Vec<Tls> {
+        let pair = |cert: &PathBuf, key: &PathBuf| Tls { certificate: cert.clone(), key: key.clone() };
+        let flags = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
+        let first = flags.or_else(|| file.tls.as_ref().map(|tls| (&tls.cert, &tls.key)));
+        let others = file.tls.iter().flat_map(|tls| &tls.certificate).map(|other| (&other.cert, &other.key));
+        first.into_iter().chain(others).map(|(cert, key)| pair(cert, key)).collect()
     }
 
     fn upstreams(&self, file: &File) -> Result<Upstreams, Failure> {
@@ -248,6 +254,7 @@ impl Serve {
             exchanges: count(None, file.exchanges, default.exchanges),
             exchanges_per_tenant: count(None, file.exchanges_per_tenant, default.exchanges_per_tenant),
             streams_per_tenant: count(None, file.streams_per_tenant, default.streams_per_tenant),
+            handshakes_per_address: count(None, file.handshakes_per_address, default.handshakes_per_address),
             drain: time(self.drain_secs, file.drain, default.drain),
         }
     }

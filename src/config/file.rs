@@ -73,6 +73,7 @@ pub struct Limits {
     pub exchanges: Option<NonZeroUsize>,
     pub exchanges_per_tenant: Option<NonZeroUsize>,
     pub streams_per_tenant: Option<NonZeroUsize>,
+    pub handshakes_per_address: Option<NonZeroUsize>,
     #[serde(deserialize_with = "time")]
     pub drain: Option<Duration>,
     #[serde(rename = "worker")]
@@ -82,6 +83,16 @@ pub struct Limits {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// For other names.
+    #[serde(default)]
+    pub certificate: Vec<Pair>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
@@ -130,7 +141,10 @@ impl File {
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
         let Self { state, tokens, admin, workers, tls, worker, .. } = self;
-        let tls = tls.iter_mut().flat_map(|tls| [&mut tls.cert, &mut tls.key]);
+        let tls = tls.iter_mut().flat_map(|Tls { cert, key, certificate }| {
+            let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
+            [cert, key].into_iter().chain(others)
+        });
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
         for path in [state, tokens, admin, workers].into_iter().flatten().chain(tls).chain(token_files) {
             *path = folder.join(&*path);

@@ -43,6 +43,9 @@ pub struct Connections {
     pub handshake: Duration,
     /// TLS handshakes under way: each costs a signature, and an unfinished one holds a connection slot.
     pub most_handshakes: usize,
+    /// Of those, from one address, so that none alone keeps the others out; exempt are the same as from the limit of its
+    /// connections.
+    pub most_handshakes_per_address: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +161,7 @@ impl Default for Connections {
             most_streams: 64,
             handshake: Duration::from_secs(10),
             most_handshakes: 256,
+            most_handshakes_per_address: 32,
         }
     }
 }

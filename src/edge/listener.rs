@@ -21,14 +21,14 @@ use crate::edge::config::Connections;
 pub struct Door {
     listener: std::net::TcpListener,
     #[cfg(feature = "tls")]
-    tls: Option<crate::edge::tls::Identity>,
+    tls: Option<crate::edge::tls::Identities>,
 }
 
 pub(crate) struct OpenDoor {
     listener: TcpListener,
     /// What it speaks TLS with just now; another may be put in its place.
     #[cfg(feature = "tls")]
-    tls: watch::Sender<Option<crate::edge::tls::Identity>>,
+    tls: watch::Sender<Option<crate::edge::tls::Identities>>,
 }
 
 /// What all doors lead to.
@@ -40,12 +40,15 @@ pub(crate) struct Hall {
     handshakes: Arc<Semaphore>,
     #[cfg(feature = "tls")]
     handshake: Duration,
+    /// Of each address, the handshakes under way.
+    #[cfg(feature = "tls")]
+    shaking: Addresses,
     addresses: Addresses,
     tasks: Tasks,
     stopping: watch::Receiver<bool>,
 }
 
-/// How many connections each address has; only addresses that have one are listed.
+/// How many of something each address has; only addresses that have one are listed.
 #[derive(Clone)]
 struct Addresses {
     counts: Arc<Mutex<HashMap<Client, usize>>>,
@@ -56,8 +59,11 @@ struct Addresses {
 /// A connection's place: its slot, and its share of its address.
 struct Place {
     _slot: OwnedSemaphorePermit,
-    counted: Option<(Addresses, Client)>,
+    _share: Share,
 }
+
+/// What is counted for an address; nothing where it is exempt.
+struct Share(Option<(Addresses, Client)>);
 
 impl Door {
     #[must_use]
@@ -71,8 +77,8 @@ impl Door {
 
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn tls(listener: std::net::TcpListener, identity: crate::edge::tls::Identity) -> Self {
-        Self { listener, tls: Some(identity) }
+    pub fn tls(listener: std::net::TcpListener, identities: crate::edge::tls::Identities) -> Self {
+        Self { listener, tls: Some(identities) }
     }
 
     pub(crate) fn open(self) -> io::Result<OpenDoor> {
@@ -87,8 +93,8 @@ impl Door {
 
 #[cfg(feature = "tls")]
 impl OpenDoor {
-    /// Where another identity can be put, if it speaks TLS.
-    pub(crate) fn identity(&self) -> Option<watch::Sender<Option<crate::edge::tls::Identity>>> {
+    /// Where other identities can be put, if it speaks TLS.
+    pub(crate) fn identities(&self) -> Option<watch::Sender<Option<crate::edge::tls::Identities>>> {
         self.tls.borrow().is_some().then(|| self.tls.clone())
     }
 }
@@ -107,11 +113,9 @@ impl Hall {
             handshakes: Arc::new(Semaphore::new(limits.most_handshakes)),
             #[cfg(feature = "tls")]
             handshake: limits.handshake,
-            addresses: Addresses {
-                counts: Arc::default(),
-                most: limits.most_per_address,
-                proxies: limits.proxies.clone().into(),
-            },
+            #[cfg(feature = "tls")]
+            shaking: Addresses::new(limits.most_handshakes_per_address, &limits.proxies),
+            addresses: Addresses::new(limits.most_per_address, &limits.proxies),
             tasks,
             stopping,
         }
@@ -150,22 +154,22 @@ impl Hall {
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, door: &OpenDoor) {
         let client = Client::of(peer);
-        let Some(counted) = self.addresses.count(client) else {
+        let Some(share) = self.addresses.count(client) else {
             tracing::debug!(%client, "an address has too many connections");
             return;
         };
-        let place = Place { _slot: slot, counted };
+        let place = Place { _slot: slot, _share: share };
         // Answers are written as they come; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let hall = self.clone();
         #[cfg(feature = "tls")]
-        let identity = door.tls.borrow().clone();
+        let identities = door.tls.borrow().clone();
         #[cfg(not(feature = "tls"))]
         let _ = door;
         self.tasks.start(async move {
             #[cfg(feature = "tls")]
-            if let Some(identity) = identity {
-                hall.secure(stream, client, &identity).await;
+            if let Some(identities) = identities {
+                hall.secure(stream, client, &identities).await;
                 drop(place);
                 return;
             }
@@ -175,15 +179,19 @@ impl Hall {
     }
 
     #[cfg(feature = "tls")]
-    async fn secure(&self, stream: TcpStream, client: Client, identity: &crate::edge::tls::Identity) {
+    async fn secure(&self, stream: TcpStream, client: Client, identities: &crate::edge::tls::Identities) {
+        let Some(share) = self.shaking.count(client) else {
+            tracing::debug!(%client, "an address has too many TLS handshakes under way");
+            return;
+        };
         // Refused rather than queued: who waits here holds a slot that a ready client could use.
         let Ok(turn) = Arc::clone(&self.handshakes).try_acquire_owned() else {
             tracing::debug!(%client, "too many TLS handshakes are under way");
             return;
         };
-        match timeout(self.handshake, identity.accept(stream)).await {
+        match timeout(self.handshake, identities.accept(stream)).await {
             Ok(Ok((stream, protocol))) => {
-                drop(turn);
+                drop((turn, share));
                 self.conversation.serve(stream, client, Some(protocol)).await;
             }
             Ok(Err(fault)) => tracing::debug!(%client, %fault, "a TLS handshake failed"),
@@ -193,10 +201,14 @@ impl Hall {
 }
 
 impl Addresses {
+    fn new(most: usize, proxies: &[IpAddr]) -> Self {
+        Self { counts: Arc::default(), most, proxies: proxies.into() }
+    }
+
     /// Takes a share of the client's address, none if it is exempt; refused if it has too many.
-    fn count(&self, client: Client) -> Option<Option<(Self, Client)>> {
+    fn count(&self, client: Client) -> Option<Share> {
         if client.is_shared(&self.proxies) {
-            return Some(None);
+            return Some(Share(None));
         }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
@@ -204,13 +216,13 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Some((self.clone(), client)))
+        Some(Share(Some((self.clone(), client))))
     }
 }
 
-impl Drop for Place {
+impl Drop for Share {
     fn drop(&mut self) {
-        let Some((addresses, client)) = &self.counted else { return };
+        let Some((addresses, client)) = &self.0 else { return };
         let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(client) {
             *count -= 1;
@@ -233,11 +245,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
-    use super::{Addresses, Client};
-    use std::sync::Arc;
+    use super::{Addresses, Client, Share};
 
     fn addresses() -> Addresses {
-        Addresses { counts: Arc::default(), most: 2, proxies: Arc::from(["192.0.2.9".parse().expect("an address")]) }
+        Addresses::new(2, &["192.0.2.9".parse().expect("an address")])
     }
 
     fn client(address: &str) -> Client {
@@ -247,18 +258,26 @@ mod tests {
     #[test]
     fn an_address_gets_its_connections_and_not_one_more() {
         let addresses = addresses();
-        assert!(addresses.count(client("192.0.2.1:1")).is_some());
-        assert!(addresses.count(client("192.0.2.1:2")).is_some());
-        assert!(addresses.count(client("192.0.2.1:3")).is_none());
-        assert!(addresses.count(client("192.0.2.2:1")).is_some());
+        for [one, two, more, other] in [
+            ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1"],
+            ["[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1"],
+        ] {
+            let (first, second) = (addresses.count(client(one)), addresses.count(client(two)));
+            assert!(first.is_some() && second.is_some());
+            assert!(addresses.count(client(more)).is_none());
+            assert!(addresses.count(client(other)).is_some());
+            drop(first);
+            assert!(addresses.count(client(more)).is_some(), "one has ended");
+        }
+        assert!(addresses.counts.lock().expect("not poisoned").is_empty(), "who has none is not listed");
     }
 
     #[test]
     fn loopback_and_listed_proxies_are_not_counted() {
         let addresses = addresses();
         for _ in 0..5 {
-            assert!(matches!(addresses.count(client("127.0.0.1:1")), Some(None)));
-            assert!(matches!(addresses.count(client("192.0.2.9:1")), Some(None)));
+            assert!(matches!(addresses.count(client("127.0.0.1:1")), Some(Share(None))));
+            assert!(matches!(addresses.count(client("192.0.2.9:1")), Some(Share(None))));
         }
     }
 }

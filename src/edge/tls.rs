@@ -1,15 +1,19 @@
 //! TLS in front of the same seam as plain TCP.
 //!
-//! TLS 1.3 and 1.2 as rustls has them by default, with post-quantum key exchange. The certificate and its key come as
+//! TLS 1.3 and 1.2 as rustls has them by default, with post-quantum key exchange. Certificates and their keys come as
 //! PEM text from whoever may read them; this file opens nothing.
 
+use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
+use rustls::client::verify_server_name;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -18,7 +22,11 @@ use crate::edge::Protocol;
 
 /// A certificate with its key.
 #[derive(Clone)]
-pub struct Identity(TlsAcceptor);
+pub struct Identity(Arc<CertifiedKey>);
+
+/// What a door speaks TLS with: one identity for each of several names, made once and replaced as a whole.
+#[derive(Clone)]
+pub struct Identities(TlsAcceptor);
 
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
@@ -53,13 +61,33 @@ impl Identity {
             return Err(IdentityError::EncryptedKey);
         }
         let key = PrivateKeyDer::from_pem_slice(key).map_err(IdentityError::Key)?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let key = CertifiedKey::from_der(chain, key, &PROVIDER).map_err(|fault| {
+            let apart = matches!(fault, rustls::Error::InconsistentKeys(_));
+            if apart { IdentityError::Mismatch } else { IdentityError::Unusable(fault) }
+        })?;
+        Ok(Self(Arc::new(key)))
+    }
+
+    /// Whether a client that wants this name would take the certificate for it: by its alternative names, a wildcard
+    /// standing for one label.
+    fn is_for(&self, name: &ServerName<'_>) -> bool {
+        let own = self.0.end_entity_cert().and_then(ParsedCertificate::try_from);
+        own.is_ok_and(|own| verify_server_name(&own, name).is_ok())
+    }
+}
+
+impl Identities {
+    /// The first serves whoever names nothing, or nothing that any of them is for. Of several for one name the earliest
+    /// serves it.
+    ///
+    /// # Errors
+    /// When no server can be made of them.
+    pub fn new(first: Identity, others: Vec<Identity>) -> Result<Self, IdentityError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-            .map_err(|fault| {
-                let apart = matches!(fault, rustls::Error::InconsistentKeys(_));
-                if apart { IdentityError::Mismatch } else { IdentityError::Unusable(fault) }
-            })?;
+            .map_err(IdentityError::Unusable)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ByName { first, others }));
         config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
@@ -74,6 +102,32 @@ impl Identity {
         Ok((stream, protocol))
     }
 }
+
+/// Chooses by what the client calls the server. rustls' own resolver by name knows no wildcards.
+struct ByName {
+    first: Identity,
+    others: Vec<Identity>,
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let Self { first, others } = self;
+        // With one alone there is nothing to choose, and no certificate to look into.
+        let name = hello.server_name().filter(|_| !others.is_empty());
+        let named = name.and_then(|name| ServerName::try_from(name).ok());
+        let fits = named.and_then(|name| [first].into_iter().chain(others).find(|identity| identity.is_for(&name)));
+        Some(Arc::clone(&fits.unwrap_or(first).0))
+    }
+}
+
+/// Keys do not print themselves.
+impl fmt::Debug for ByName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByName").field("others", &self.others.len()).finish_non_exhaustive()
+    }
+}
+
+static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
 
 const HTTP2: &[u8] = b"h2";
 

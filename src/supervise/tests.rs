@@ -37,7 +37,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
             terms: Terms::default(),
         }),
         native: Vec::new(),
-        tls: None,
+        tls: Vec::new(),
     };
     let worker = BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), secret: secret() };
     let plan = Plan {

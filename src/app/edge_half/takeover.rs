@@ -35,7 +35,7 @@ async fn one(upstreams: &mut Upstreams, begin: &BeginEdge, reloads: &mpsc::Sende
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         #[cfg(feature = "tls")]
-        identity: begin.tls.as_ref().map(super::identity).transpose()?,
+        identities: super::identities(&begin.tls)?,
         done,
     };
     reloads.send(reload).await.map_err(|_closed| ENDING)?;

@@ -134,7 +134,7 @@ mod tests {
             backend: "linux".to_owned(),
             sandbox: Some(upstream(1, "s")),
             native: native.iter().map(row).collect(),
-            tls: None,
+            tls: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BeginEdge, Native, Upstream};
+use super::{BeginEdge, Native, Pem, Upstream};
 
 impl BeginEdge {
     /// What an edge would serve otherwise; none when nothing.
@@ -23,11 +23,7 @@ impl BeginEdge {
         if let (Some(was), Some(sandbox)) = (&self.sandbox, &fresh.sandbox) {
             changes.extend(differences(was, sandbox).map(|what| format!("sandbox worker: {what}")));
         }
-        if let (Some(was), Some(tls)) = (&self.tls, &fresh.tls)
-            && (was.certificates != tls.certificates || was.key != tls.key)
-        {
-            changes.push("certificate: another".to_owned());
-        }
+        changes.extend(certificates(&self.tls, &fresh.tls));
         if self.session_keys != fresh.session_keys {
             changes.push("session keys: others".to_owned());
         }
@@ -40,6 +36,31 @@ impl BeginEdge {
 
 fn by_tenant(native: &[Native]) -> BTreeMap<&str, &Upstream> {
     native.iter().map(|native| (native.tenant.as_str(), &native.worker)).collect()
+}
+
+fn certificates(before: &[Pem], after: &[Pem]) -> Vec<String> {
+    let mut changes = Vec::new();
+    for pem in after {
+        match named(before, pem) {
+            None => changes.push(format!("certificate {}: added", pem.name)),
+            Some(was) if was.certificates != pem.certificates || was.key != pem.key => {
+                changes.push(format!("certificate {}: another", pem.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let removed = before.iter().filter(|pem| named(after, pem).is_none());
+    changes.extend(removed.map(|pem| format!("certificate {}: removed", pem.name)));
+    let order = |all: &[Pem]| all.iter().map(|pem| pem.name.clone()).collect::<Vec<_>>();
+    if changes.is_empty() && order(before) != order(after) {
+        changes.push("certificates: another order".to_owned());
+    }
+    changes
+}
+
+/// The one from the same file.
+fn named<'a>(all: &'a [Pem], one: &Pem) -> Option<&'a Pem> {
+    all.iter().find(|pem| pem.name == one.name)
 }
 
 fn differences(was: &Upstream, is: &Upstream) -> impl Iterator<Item = &'static str> {

@@ -31,6 +31,7 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.limits.exchanges_per_tenant.map(Into::into), Some(limits.exchanges_per_tenant));
     assert_eq!(file.limits.drain, Some(limits.drain));
     assert_eq!(file.limits.streams_per_tenant.map(Into::into), Some(limits.streams_per_tenant));
+    assert_eq!(file.limits.handshakes_per_address.map(Into::into), Some(limits.handshakes_per_address));
     let default = crate::worker::terms::Bounds::default();
     // Far from what is said, so that each is seen to be said.
     let none = WorkerLimits::default().over(&crate::worker::terms::Bounds {
@@ -50,9 +51,10 @@ fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
     for (table, least) in [
         ("", 13),
-        ("[limits]\n", 10),
+        ("[limits]\n", 11),
         ("[limits.worker]\n", 5),
-        ("[tls]\n", 2),
+        ("[tls]\n", 3),
+        ("[[tls.certificate]]\n", 2),
         (whole, 8),
         (&format!("{whole}[worker.limits]\n"), 5),
     ] {
@@ -61,7 +63,7 @@ fn the_example_has_every_key_there_is() {
         assert!(known.len() >= least, "{fault}");
         for key in known {
             let is_there =
-                example().lines().any(|line| line.contains(&format!("{key} =")) || line.contains(&format!("[{key}]")));
+                example().lines().any(|line| line.contains(&format!("{key} =")) || line.contains(&format!("{key}]")));
             assert!(is_there, "{key} is not in the example");
         }
     }

@@ -1,4 +1,4 @@
-//! A certificate for `edge.example` that lives as long as its test: no key lies in the tree.
+//! A certificate for `edge.example`, or other names, that lives as long as its test: no key lies in the tree.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
@@ -13,6 +13,11 @@ pub(crate) struct Certificate {
 impl Certificate {
     /// Signed by itself, valid for as long as a test could care.
     pub(crate) fn new() -> Self {
+        Self::of(&["edge.example"])
+    }
+
+    /// The same for these names.
+    pub(crate) fn of(names: &[&str]) -> Self {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.as_ref()).unwrap();
@@ -21,7 +26,8 @@ impl Certificate {
         let times = sequence(&[&value(UTC_TIME, b"200101000000Z"), &value(UTC_TIME, b"491231235959Z")]);
         let point = [&[0], pair.public_key().as_ref()].concat();
         let kind = sequence(&[&value(OID, EC_KEY), &value(OID, P256)]);
-        let names = sequence(&[&value(DNS_NAME, b"edge.example")]);
+        let names: Vec<_> = names.iter().map(|name| value(DNS_NAME, name.as_bytes())).collect();
+        let names = sequence(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let alternative = sequence(&[&sequence(&[&value(OID, ALTERNATIVE_NAME), &value(OCTETS, &names)])]);
         let body = sequence(&[
             &value(CONTEXT_0, &value(INTEGER, &[2])),

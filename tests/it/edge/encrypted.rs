@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playground::edge::tls::Identity;
+use playground::edge::tls::{Identities, Identity};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,4 +110,36 @@ fn a_certificate_and_the_key_of_another_are_no_identity() {
     assert!(Identity::from_pem(one.pem().as_bytes(), other.key_pem().as_bytes()).is_err());
     assert!(Identity::from_pem(b"", one.key_pem().as_bytes()).is_err());
     assert!(Identity::from_pem(one.pem().as_bytes(), b"").is_err());
+}
+
+/// A handshake that trusts this certificate alone, with or without saying which server is meant.
+async fn greets(edge: &Edge, name: &'static str, trusted: &Certificate, says: bool) -> std::io::Result<()> {
+    let mut config = trusting(trusted, &[]);
+    config.enable_sni = says;
+    let stream = within(TcpStream::connect(edge.address)).await?;
+    let name = ServerName::try_from(name).unwrap();
+    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_name_is_served_by_the_first_certificate_for_it_and_any_other_by_the_first() {
+    let worker = Worker::plain().await;
+    let first = Certificate::of(&["edge.example"]);
+    let wild = Certificate::of(&["*.wild.example"]);
+    let last = Certificate::of(&["other.example", "a.wild.example", "edge.example"]);
+    let identities = Identities::new(identity(&first), vec![identity(&wild), identity(&last)]).unwrap();
+    let edge = Setting::sandbox(&worker).identities(identities).start().await;
+    for (name, served) in
+        [("edge.example", &first), ("a.wild.example", &wild), ("B.Wild.Example", &wild), ("other.example", &last)]
+    {
+        greets(&edge, name, served, true).await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+    }
+    for name in ["unknown.example", "wild.example", "b.a.wild.example"] {
+        // A certificate of another issuer would be refused for that before its names are looked at.
+        let fault = greets(&edge, name, &first, true).await.expect_err(name).to_string();
+        assert!(fault.contains("not valid for name"), "{name}: {fault}");
+    }
+    greets(&edge, "edge.example", &first, false).await.expect("who names nothing");
+    let fault = greets(&edge, "other.example", &first, false).await.expect_err("served by the first").to_string();
+    assert!(fault.contains("not valid for name"), "{fault}");
 }

@@ -47,7 +47,7 @@ pub(crate) struct Setting {
     sandbox: Option<SocketAddr>,
     home: Option<Home>,
     #[cfg(feature = "tls")]
-    tls: Option<edge::tls::Identity>,
+    tls: Option<edge::tls::Identities>,
 }
 
 /// Where an edge's files are.
@@ -115,8 +115,13 @@ impl Setting {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn tls(mut self, identity: edge::tls::Identity) -> Self {
-        self.tls = Some(identity);
+    pub(crate) fn tls(self, identity: edge::tls::Identity) -> Self {
+        self.identities(edge::tls::Identities::new(identity, Vec::new()).unwrap())
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn identities(mut self, identities: edge::tls::Identities) -> Self {
+        self.tls = Some(identities);
         self
     }
 
@@ -163,7 +168,7 @@ impl Setting {
         let address = listener.local_addr().unwrap();
         #[cfg(feature = "tls")]
         let door = match self.tls {
-            Some(identity) => Door::tls(listener, identity),
+            Some(identities) => Door::tls(listener, identities),
             None => Door::plain(listener),
         };
         #[cfg(not(feature = "tls"))]
@@ -215,7 +220,7 @@ impl Edge {
             config: setting.config,
             session_key: SessionKey::new(setting.key),
             #[cfg(feature = "tls")]
-            identity: setting.tls,
+            identities: setting.tls,
             done,
         };
         self.reload.send(reload).await.unwrap_or_else(|_| panic!("the edge has ended"));
