@@ -44,6 +44,8 @@ mod unmarked;
 mod watchlist;
 mod wishes;
 
+use std::sync::Arc;
+
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -71,6 +73,7 @@ impl Shared {
             // No notification of a modern client means anything to the session that many of them share.
             return Ok(reply(StatusCode::ACCEPTED, None, crate::edge::empty()));
         };
+        let notes = Arc::clone(&head.notes);
         let (tell, mut told) = mpsc::channel(PIECES);
         let line = Line {
             pool: self.pools.of(&upstream, &self.limits, &self.drivers),
@@ -105,13 +108,14 @@ impl Shared {
                 reply(status, Some("application/json"), Full::new(text).map_err(|never| match never {}).boxed_unsync())
             }
             Some(Piece::Event(first)) => {
-                let mut reply = reply(StatusCode::OK, Some("text/event-stream"), Told::new(first, told).boxed_unsync());
+                let mut reply =
+                    reply(StatusCode::OK, Some("text/event-stream"), Told::new(first, told, notes).boxed_unsync());
                 let headers = reply.answer.headers_mut();
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
                 headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
                 reply
             }
-            Some(Piece::Refused(cause)) => return Err(cause),
+            Some(Piece::Failed(cause, _) | Piece::Refused(cause)) => return Err(cause),
             Some(Piece::End) | None => return Err(Cause::Broken),
         };
         Ok(answer)

@@ -189,7 +189,7 @@ impl Notes {
             outcome: outcome.word(),
             tool: self.tool.get().map(String::as_str),
             era: self.era.get().copied(),
-            worker: upstream.map(|upstream| upstream.name.as_str()),
+            worker: upstream.map(|upstream| upstream.label()),
             took,
             body_bytes: self.body_bytes.load(Ordering::Relaxed),
             is_routine: method == Method::HEALTH,

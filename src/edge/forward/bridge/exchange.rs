@@ -32,6 +32,8 @@ pub(super) enum Piece {
     Event(Bytes),
     /// The end of such a stream.
     End,
+    /// The end of one that is not whole: why, and how the client is told.
+    Failed(Cause, Bytes),
     /// In place of any answer.
     Refused(Cause),
 }
@@ -78,9 +80,8 @@ impl Exchange {
         let last = match self.answer().await {
             Ok(()) | Err(Stop::Gone) => Piece::End,
             Err(Stop::Fault(cause)) if self.begun => {
-                let error = Rejection::about(cause, Some(&self.ask.id)).body(self.line.reference);
-                let _ = self.tell.send(Piece::Event(event(&error))).await;
-                Piece::End
+                let error = Rejection::about(cause.clone(), Some(&self.ask.id)).body(self.line.reference);
+                Piece::Failed(cause, event(&error))
             }
             Err(Stop::Fault(cause)) => Piece::Refused(cause),
         };

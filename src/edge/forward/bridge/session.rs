@@ -76,7 +76,7 @@ impl Session {
         let wait = line.upstream.terms.bounds.head.min(OPENING);
         timeout(wait, Self::opened(line, most, wait)).await.unwrap_or(Err(Cause::Timeout { after: wait })).map_err(
             |cause| {
-                tracing::warn!(worker = %line.upstream.address, ?cause, "no session can be opened for the bridge");
+                tracing::warn!(worker = line.upstream.label(), ?cause, "no session can be opened for the bridge");
                 Cause::NotSent
             },
         )

@@ -77,7 +77,7 @@ async fn read(session: &Session, line: &Line, (first, most): (Duration, usize)) 
                 pause = pause.saturating_mul(2);
                 if failures == MOST_FAILURES {
                     tracing::warn!(
-                        worker = line.upstream.name,
+                        worker = line.upstream.label(),
                         ?cause,
                         "the worker's stream cannot be had; who listens hears of the end"
                     );

@@ -1,13 +1,14 @@
 //! An answer in events, on its way to the client.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::sync::mpsc;
 
-use crate::edge::Cut;
+use crate::edge::{Cut, Notes};
 
 use super::exchange::Piece;
 
@@ -16,11 +17,13 @@ pub(super) struct Told {
     first: Option<Bytes>,
     rest: mpsc::Receiver<Piece>,
     ended: bool,
+    /// Where it is written down why an answer is not whole.
+    notes: Arc<Notes>,
 }
 
 impl Told {
-    pub(super) fn new(first: Bytes, rest: mpsc::Receiver<Piece>) -> Self {
-        Self { first: Some(first), rest, ended: false }
+    pub(super) fn new(first: Bytes, rest: mpsc::Receiver<Piece>, notes: Arc<Notes>) -> Self {
+        Self { first: Some(first), rest, ended: false, notes }
     }
 }
 
@@ -41,8 +44,18 @@ impl Body for Told {
                 self.ended = true;
                 Poll::Ready(None)
             }
+            Some(Piece::Failed(cause, told)) => {
+                self.notes.is_refused(&cause);
+                self.ended = true;
+                Poll::Ready(Some(Ok(Frame::data(told))))
+            }
+            Some(Piece::Refused(cause)) => {
+                self.notes.is_refused(&cause);
+                self.ended = true;
+                Poll::Ready(Some(Err(Cut)))
+            }
             // An exchange that went without saying so must not look complete.
-            Some(Piece::Whole(..) | Piece::Refused(_)) | None => {
+            Some(Piece::Whole(..)) | None => {
                 self.ended = true;
                 Poll::Ready(Some(Err(Cut)))
             }
