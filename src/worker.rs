@@ -55,7 +55,7 @@ pub struct Upstream {
     pub health: Health,
 }
 
-/// Whether a worker is known to be gone, as whoever watches it says; clones share the answer.
+/// Whether a worker may be called, as whoever watches it says; clones share the answer.
 ///
 /// While no process accepts on a listener that its supervisor holds, connections succeed and wait in the kernel, so
 /// a refused connection cannot tell the edge that the worker is down.
@@ -141,6 +141,15 @@ impl Upstream {
         }
     }
 
+    /// Whether it is believed to be there.
+    ///
+    /// The supervisor's word counts for the sandbox worker, which nobody probes. A native worker is there once it has
+    /// answered, until a connection is refused or it comes back without an era that it had.
+    #[must_use]
+    pub fn is_believed_up(&self) -> bool {
+        self.presence.is_up() && (self.sends_tenant || self.health.is_well())
+    }
+
     /// What logs and metrics call it: as its operator does, else by its address.
     #[must_use]
     pub fn label(&self) -> &str {
@@ -149,7 +158,7 @@ impl Upstream {
 }
 
 impl Presence {
-    /// A worker that is believed to be there until someone says otherwise.
+    /// A worker that is called until someone says otherwise.
     #[must_use]
     pub fn up() -> Self {
         Self(Arc::new(AtomicBool::new(true)))

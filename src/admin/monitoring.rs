@@ -132,3 +132,80 @@ const MOST_HEADERS: usize = 32;
 
 /// Out of descriptors: give others the time to return some.
 const AFTER_FAULT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Condvar, Mutex, PoisonError};
+    use std::time::Duration;
+
+    use kit::tasks::Tasks;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{UnixListener, UnixStream};
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    use super::{MOST_CALLERS, Page, Pages, StatusCode, serve};
+
+    const CALLERS: usize = 2 * MOST_CALLERS;
+
+    /// Pages whose makers wait to be let go.
+    #[derive(Clone, Default)]
+    struct Slow {
+        entered: watch::Sender<usize>,
+        let_go: Arc<(Mutex<usize>, Condvar)>,
+    }
+
+    impl Slow {
+        fn pages(&self) -> Pages {
+            let slow = self.clone();
+            Arc::new(move |_| {
+                slow.entered.send_modify(|entered| *entered += 1);
+                let (places, changed) = &*slow.let_go;
+                let places = places.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut places =
+                    changed.wait_while(places, |places| *places == 0).unwrap_or_else(PoisonError::into_inner);
+                *places -= 1;
+                Some(Page::text(StatusCode::OK, "slow\n"))
+            })
+        }
+
+        fn let_one_go(&self) {
+            let (places, changed) = &*self.let_go;
+            *places.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            changed.notify_one();
+        }
+
+        async fn entered(&self, count: usize) {
+            let mut entered = self.entered.subscribe();
+            let wait = timeout(Duration::from_secs(20), entered.wait_for(|entered| *entered >= count));
+            let entered = *wait.await.expect("in time").expect("there");
+            assert_eq!(entered, count, "no more than the bound at a time");
+        }
+    }
+
+    #[tokio::test]
+    async fn so_many_callers_are_answered_at_a_time_and_the_next_waits_for_one_of_them() {
+        let place = tempfile::tempdir().expect("a folder");
+        let socket = place.path().join("a.sock");
+        let (slow, tasks) = (Slow::default(), Tasks::new());
+        tasks.start(serve(UnixListener::bind(&socket).expect("bound"), slow.pages()));
+        let (tell, mut answered) = watch::channel(0);
+        for _ in 0..CALLERS {
+            let mut stream = UnixStream::connect(&socket).await.expect("connected");
+            stream.write_all(b"GET /any HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
+            let tell = tell.clone();
+            tasks.start(async move {
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.expect("read");
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+                tell.send_modify(|answered| *answered += 1);
+            });
+        }
+        for gone in 0..CALLERS {
+            slow.entered((gone + MOST_CALLERS).min(CALLERS)).await;
+            slow.let_one_go();
+            let answered = answered.wait_for(|answered| *answered > gone);
+            timeout(Duration::from_secs(20), answered).await.expect("in time").expect("there");
+        }
+    }
+}

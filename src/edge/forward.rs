@@ -148,17 +148,12 @@ impl Service<Routed> for Forward {
     fn call(&mut self, routed: Routed) -> Self::Future {
         let shared = Arc::clone(&self.0);
         routed.head.notes.goes_to(&routed.upstream);
-        let upstream = Arc::clone(&routed.upstream);
         Box::pin(async move {
             let id = match &routed.call {
                 Call::Message(message) => message.kind.id().cloned(),
                 Call::Stream | Call::End => None,
             };
-            let reply = shared.forward(routed).await.map_err(|cause| Rejection::about(cause, id.as_ref()));
-            if reply.is_ok() {
-                upstream.health.answer();
-            }
-            reply
+            shared.forward(routed).await.map_err(|cause| Rejection::about(cause, id.as_ref()))
         })
     }
 }
@@ -187,11 +182,8 @@ impl Shared {
         let request = headers::request(&head, &principal, call, &upstream, session.as_ref())?;
         // Nothing is sent before this returns, so dropping it leaves no trace.
         let connect = bounds.connect.min(deadline.left(kit::clock::now()));
-        let wire = self.pools.of(&upstream, &self.limits, &self.drivers).wire(connect).await.inspect_err(|cause| {
-            if *cause == Cause::NotSent {
-                upstream.health.refuse();
-            }
-        })?;
+        let pool = self.pools.of(&upstream, &self.limits, &self.drivers);
+        let wire = pool.wire(connect).await.inspect_err(|cause| miss(&upstream, cause))?;
         let wait = if ends { bounds.connect } else { bounds.head }.min(deadline.left(kit::clock::now()));
         let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
         let rest = Rest { bound: self.limits.drain, deadline, most_reply_bytes: bounds.most_reply_bytes };
@@ -207,7 +199,8 @@ impl Shared {
                 answered = exchange.run() => answered,
             },
         };
-        let (response, wire) = answered?.into_parts();
+        let (response, wire) = answered.inspect_err(|cause| miss(&upstream, cause))?.into_parts();
+        upstream.health.hear(response.status());
         if !(manner.opening || manner.discovers) {
             head.notes.was_answered(kit::clock::now().saturating_duration_since(sent));
         }
@@ -293,6 +286,13 @@ impl Manner {
             discovers: message.era == Era::Modern && message.kind.method() == Some("server/discover"),
             farewell,
         }
+    }
+}
+
+/// A worker that could not be sent anything is seen to be away.
+fn miss(upstream: &Upstream, cause: &Cause) {
+    if *cause == Cause::NotSent {
+        upstream.health.refuse();
     }
 }
 

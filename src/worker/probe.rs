@@ -28,6 +28,9 @@ pub async fn follow(worker: Weak<Upstream>) {
         let settled = match probe(&upstream, PATIENCE).await {
             Ok(found) => settle(&upstream, found),
             Err(fault) => {
+                if matches!(fault, ProbeFault::Unreachable(_)) {
+                    upstream.health.refuse();
+                }
                 if !std::mem::replace(&mut told, true) {
                     let fault: &dyn std::error::Error = &fault;
                     tracing::warn!(worker = upstream.label(), fault, "a worker did not answer; it is asked again");

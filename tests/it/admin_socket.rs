@@ -1,16 +1,18 @@
 //! The socket for monitoring: who may ask, what is there, and what becomes of it with its service.
 
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exposition::Exposition;
-use crate::fake_worker::{FakeWorker, INITIALIZE, INTERNAL, Manner, PUBLIC};
+use crate::fake_worker::{self, FakeWorker, INITIALIZE, INTERNAL, Manner, PUBLIC};
 use crate::http::post;
 use crate::process::{PATIENCE, Service, playground, run, text};
 
@@ -42,6 +44,11 @@ pub(crate) fn get(socket: &Path, path: &str) -> Page {
 /// The command of a service of one native worker, in this folder.
 fn command(place: &Path, more: &[&str]) -> Command {
     FakeWorker::start(Manner::Answers).write(place);
+    serve(place, more)
+}
+
+/// The same, where the files are there already.
+fn serve(place: &Path, more: &[&str]) -> Command {
     let mut command = playground(["serve", "--bind", "127.0.0.1:0", "--backend", "jail", "--tokens", "tokens.json"]);
     command.args(["--faculties-workers", "workers.json"]).args(more).current_dir(place);
     command
@@ -137,7 +144,7 @@ fn a_path_that_cannot_be_one_is_told_before_anything_is_served() {
 }
 
 #[test]
-fn a_question_has_a_size_and_callers_beyond_a_few_wait() {
+fn a_question_has_a_size_and_silent_callers_do_no_harm() {
     let place = tempfile::tempdir().expect("a folder");
     let socket = place.path().join("state/admin.sock");
     let service = ready(command(place.path(), &["--state", "state"]));
@@ -184,16 +191,75 @@ fn what_is_counted_is_shown_and_so_is_the_process() {
     service.stop();
 }
 
+/// Asks whether it is ready until it is, or is not.
+fn readiness(socket: &Path, status: u16) -> Value {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let page = get(socket, "/readyz");
+        // Ready to the supervisor is a moment before it serves.
+        if page.status == status && !page.text.contains("not begun") {
+            return serde_json::from_str(&page.text).expect("JSON");
+        }
+        assert!(Instant::now() < until, "{}", page.text);
+        std::thread::yield_now();
+    }
+}
+
 #[test]
-fn it_is_ready_while_a_worker_is_there_and_says_which_is_not() {
+fn it_is_ready_from_when_a_worker_is_there_and_says_which_is_not() {
     let place = tempfile::tempdir().expect("a folder");
     let socket = place.path().join("state/admin.sock");
-    let mut service = ready(command(place.path(), &["--state", "state"]));
-    let page = get(&socket, "/readyz");
-    let told: serde_json::Value = serde_json::from_str(&page.text).expect("JSON");
-    assert_eq!((page.status, &told["ready"], &told["reasons"]), (200, &json!(true), &json!([])));
-    assert_eq!((&told["workers"][0]["tenant"], &told["workers"][0]["up"]), (&json!("alice"), &json!(true)));
+    let vacant = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address");
+    fake_worker::write(place.path(), vacant.port());
+    let mut service = Service::start(serve(place.path(), &["--state", "state"]));
+    service.ready();
+    let told = readiness(&socket, 503);
+    assert_eq!(
+        told,
+        json!({
+            "ready": false,
+            "reasons": ["no worker is believed to be there"],
+            "workers": [{ "worker": vacant.to_string(), "tenant": "alice", "up": false }],
+        })
+    );
+    let up = || {
+        let labels = [("worker", vacant.to_string()), ("tenant", "alice".to_owned())];
+        let labels = labels.each_ref().map(|(name, value)| (*name, value.as_str()));
+        Exposition::read(&get(&socket, "/metrics").text).value("playground_worker_up", &labels)
+    };
+    assert_eq!(up(), 0.0);
+    // It is asked on and on, so nobody has to call it for that.
+    let _worker = FakeWorker::at(TcpListener::bind(vacant).expect("bound again"), Manner::Answers);
+    let told = readiness(&socket, 200);
+    assert_eq!((&told["ready"], &told["reasons"], &told["workers"][0]["up"]), (&json!(true), &json!([]), &json!(true)));
+    assert_eq!(up(), 1.0);
+    service.stop();
+}
+
+#[test]
+fn a_service_that_is_stopping_is_not_ready() {
+    let place = tempfile::tempdir().expect("a folder");
+    let socket = place.path().join("state/admin.sock");
+    let worker = FakeWorker::start(Manner::Hangs);
+    worker.write(place.path());
+    let mut service = Service::start(serve(place.path(), &["--state", "state"]));
+    let address = service.ready();
+    let mut hanging = TcpStream::connect(address).expect("someone listens");
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {PUBLIC}");
+    let kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
+    let length = INITIALIZE.len();
+    write!(hanging, "{head}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{INITIALIZE}").expect("sent");
+    worker.asked.recv_timeout(PATIENCE).expect("the call is under way");
     service.signal(Signal::TERM);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let told = readiness(&socket, 503);
+        if told["reasons"].as_array().is_some_and(|reasons| reasons.contains(&json!("the service is stopping"))) {
+            break;
+        }
+        assert!(Instant::now() < until, "{told}");
+    }
+    drop(hanging);
     service.ended_within(PATIENCE);
 }
 

@@ -35,7 +35,11 @@ pub(crate) struct FakeWorker {
 
 impl FakeWorker {
     pub(crate) fn start(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        Self::at(TcpListener::bind("127.0.0.1:0").expect("bound"), manner)
+    }
+
+    /// One behind a listener that there is already.
+    pub(crate) fn at(listener: TcpListener, manner: Manner) -> Self {
         let port = listener.local_addr().expect("an address").port();
         let (tell, asked) = channel();
         std::thread::spawn(move || {
@@ -47,14 +51,19 @@ impl FakeWorker {
         Self { port, asked }
     }
 
-    /// Writes a store with one tenant, the list of workers with this one, and its token.
+    /// Writes what a service of this worker needs.
     pub(crate) fn write(&self, place: &Path) {
-        let write = |name: &str, text: String| std::fs::write(place.join(name), text).expect("written");
-        write("tokens.json", format!(r#"{{"tokens":{{"{PUBLIC}":{{"tenant":"alice","backend":"jail"}}}}}}"#));
-        let row = format!(r#"{{"tenant":"alice","address":"127.0.0.1:{}","token_file":"w.key"}}"#, self.port);
-        write("workers.json", format!(r#"{{"workers":[{row}]}}"#));
-        write("w.key", format!("{INTERNAL}\n"));
+        write(place, self.port);
     }
+}
+
+/// Writes a store with one tenant, the list of workers with the one at this port, and its token.
+pub(crate) fn write(place: &Path, port: u16) {
+    let write = |name: &str, text: String| std::fs::write(place.join(name), text).expect("written");
+    write("tokens.json", format!(r#"{{"tokens":{{"{PUBLIC}":{{"tenant":"alice","backend":"jail"}}}}}}"#));
+    let row = format!(r#"{{"tenant":"alice","address":"127.0.0.1:{port}","token_file":"w.key"}}"#);
+    write("workers.json", format!(r#"{{"workers":[{row}]}}"#));
+    write("w.key", format!("{INTERNAL}\n"));
 }
 
 fn serve(stream: TcpStream, manner: Manner, tell: &Sender<Asked>) {

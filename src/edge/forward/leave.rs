@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use http::Response;
+use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use kit::tasks::Tasks;
@@ -50,6 +50,10 @@ pub(super) struct Rest {
 impl Answered {
     pub(super) fn new(response: Response<Incoming>, wire: Wire) -> Self {
         Self { response, wire }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.response.status()
     }
 
     pub(super) fn into_parts(self) -> (Response<Incoming>, Wire) {

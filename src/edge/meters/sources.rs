@@ -54,7 +54,7 @@ impl Sources {
     pub(super) fn readiness(&self) -> Readiness {
         let worker = |served: &Served| {
             let Worker { worker, tenant } = Worker::of(served);
-            (worker, (!tenant.is_empty()).then_some(tenant), served.upstream.presence.is_up())
+            (worker, (!tenant.is_empty()).then_some(tenant), served.upstream.is_believed_up())
         };
         Readiness {
             serves: true,
@@ -93,7 +93,7 @@ impl Sources {
         let workers: Vec<_> = self.workers.iter().map(|served| (Worker::of(served), &served.upstream)).collect();
         let labelled =
             || workers.iter().map(|(Worker { worker, tenant }, it)| ([worker.as_str(), tenant.as_str()], it));
-        let up = labelled().map(|(labels, it)| (labels, i64::from(it.presence.is_up())));
+        let up = labelled().map(|(labels, it)| (labels, i64::from(it.is_believed_up())));
         to.family("worker_up", "Whether the worker is believed to be there", ["worker", "tenant"], up)?;
         let last = labelled().filter_map(|(labels, it)| Some((labels, it.health.last_answer()?.as_secs())));
         let help = "When the worker last answered; absent until it has";

@@ -1,7 +1,11 @@
 //! What is counted, after traffic that is known.
 
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
 use super::setting::{Edge, INIT, LIST, MODERN, MODERN_LIST, Setting, within};
-use super::talk::{ABSENT, Client};
+use super::talk::ABSENT;
 use super::worker::{Next, Worker};
 use crate::exposition::Exposition;
 
@@ -283,20 +287,17 @@ async fn whoever_asks_is_told_that_the_edge_is_alive_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_is_told_that_the_edge_is_stopping() {
+async fn an_edge_that_is_stopping_is_not_ready() {
     let worker = Worker::scripted(|_, talk| async move {
         std::future::pending::<()>().await;
         Next::Keep(talk)
     })
     .await;
     let mut edge = Setting::sandbox(&worker).start().await;
-    let mut client = super::multiplexed::Multiplexed::connect(edge.address).await;
-    let mut hanging = Client::connect(edge.address).await;
+    let mut hanging = edge.client().await;
     hanging.post(MODERN, MODERN_LIST).await;
     worker.arrivals(1).await;
     assert!(edge.meters.readiness().is_ready());
-    let probe = || http::Request::get("http://edge.example/healthz").body(http_body_util::Full::default()).unwrap();
-    assert_eq!(client.send(probe()).await.status(), 200);
     edge.tell_to_stop();
     within(async {
         while edge.meters.readiness().is_ready() {
@@ -307,4 +308,102 @@ async fn a_kept_connection_is_told_that_the_edge_is_stopping() {
     assert!(edge.meters.readiness().is_stopping);
     drop(hanging);
     edge.drained().await;
+}
+
+/// An address where nobody listens for now.
+async fn vacant() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+async fn plain_at(address: SocketAddr) -> Worker {
+    Worker::at(TcpListener::bind(address).await.unwrap(), |arrival, mut talk| async move {
+        talk.reply(&arrival).await;
+        Next::Keep(talk)
+    })
+}
+
+/// Waits until there is something to be told of.
+async fn begun(edge: &Edge) {
+    within(async {
+        while !edge.meters.readiness().serves {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Whether the one worker is believed to be there; both who tell of it say the same.
+fn is_up(edge: &Edge) -> bool {
+    let readiness = edge.meters.readiness();
+    let [(worker, tenant, is_up)] = readiness.workers.as_slice() else { panic!("{readiness:?}") };
+    let labels = [("worker", worker.as_str()), ("tenant", tenant.as_deref().unwrap_or_default())];
+    assert_eq!(seen(edge).value("playground_worker_up", &labels), f64::from(u8::from(*is_up)));
+    assert_eq!(readiness.is_ready(), *is_up);
+    *is_up
+}
+
+#[tokio::test]
+async fn a_native_worker_is_up_from_an_answer_to_the_next_refusal() {
+    let address = vacant().await;
+    let edge = Setting::native(&[("alice", &Worker::elsewhere(address))]).start().await;
+    begun(&edge).await;
+    assert!(!is_up(&edge), "nobody has reached it");
+    assert_eq!(edge.ask(MODERN, MODERN_LIST).await.status, 503);
+    assert!(!is_up(&edge));
+    for _ in 0..2 {
+        let worker = plain_at(address).await;
+        assert_eq!(edge.ask(MODERN, MODERN_LIST).await.status, 200);
+        assert!(is_up(&edge), "it has answered");
+        worker.die().await;
+        assert!(is_up(&edge), "nobody has found out");
+        edge.ask(MODERN, MODERN_LIST).await;
+        assert!(!is_up(&edge), "it has refused");
+    }
+}
+
+#[tokio::test]
+async fn what_the_edge_answers_in_a_workers_stead_does_not_make_it_up() {
+    let address = vacant().await;
+    let edge = super::bridge::bridged(&[("alice", &Worker::elsewhere(address))]).start().await;
+    let notification = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "notifications/cancelled")];
+    assert_eq!(edge.ask(&headers, notification).await.status, 202);
+    assert!(!is_up(&edge));
+    let worker = Worker::at(TcpListener::bind(address).await.unwrap(), |_, mut talk| async move {
+        talk.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").await;
+        Next::Keep(talk)
+    });
+    super::bridge::called(&edge, "dig").await;
+    worker.arrivals(1).await;
+    assert!(!is_up(&edge), "a worker that says that it is not well is none to send calls to");
+}
+
+#[tokio::test]
+async fn a_bridged_stream_that_breaks_is_counted_as_the_workers_failure() {
+    let worker = super::bridge::worker(|arrival, mut talk| async move {
+        talk.events().await;
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"half"}}"#;
+        talk.chunk(format!("data: {progress}\n\n")).await;
+        if arrival.json()["params"]["name"] == "whole" {
+            talk.chunk(format!("data: {}\n\n", arrival.result())).await;
+            talk.last_chunk().await;
+            return Next::Keep(talk);
+        }
+        Next::Close(talk)
+    })
+    .await;
+    let mut setting = super::bridge::bridged(&[("alice", &worker)]);
+    setting.terms.name = Some("delver".to_owned());
+    let edge = setting.start().await;
+    let meta = r#""io.modelcontextprotocol/logLevel":"info","#;
+    let it = &[("worker", "delver"), ("tenant", "alice")];
+    for (name, outcome, unknown) in [("whole", "ok", 0.0), ("half", "upstream", 1.0)] {
+        let body = super::bridge::request("1", "tools/call", &format!(r#""name":"{name}","arguments":{{}},"#), meta);
+        let mut client = edge.client().await;
+        client.post(&super::bridge::headers("tools/call", name), &body).await;
+        let told = String::from_utf8(client.rest_or_end().await).unwrap();
+        assert!(told.starts_with("HTTP/1.1 200") && told.contains("half"), "{told}");
+        reaches(&edge, "playground_requests_total", &[("method", "tools/call"), ("outcome", outcome)], 1.0).await;
+        assert_eq!(seen(&edge).value("playground_worker_unknown_outcome_total", it), unknown, "{name}");
+    }
 }

@@ -16,6 +16,7 @@ use crate::worker::Upstream;
 use crate::edge::forward::carried::Carried;
 use crate::edge::forward::headers;
 use crate::edge::forward::leave::{Answered, read_out};
+use crate::edge::forward::miss;
 use crate::edge::forward::pool::Pool;
 
 use super::session::OPENING;
@@ -83,12 +84,13 @@ impl Line {
     }
 
     async fn send(&self, request: Request<Carried>, wait: Duration) -> Result<Answered, Cause> {
-        let wire = self.pool.wire(self.upstream.terms.bounds.connect).await.inspect_err(|cause| {
-            if *cause == Cause::NotSent {
-                self.upstream.health.refuse();
-            }
-        })?;
-        wire.send(request, wait).await
+        let sent = async {
+            let wire = self.pool.wire(self.upstream.terms.bounds.connect).await?;
+            wire.send(request, wait).await
+        };
+        let answered = sent.await.inspect_err(|cause| miss(&self.upstream, cause))?;
+        self.upstream.health.hear(answered.status());
+        Ok(answered)
     }
 
     fn request(&self, method: Method, place: Option<&Place>, body: Carried) -> Result<Request<Carried>, Cause> {
