@@ -3,7 +3,8 @@
 //! The edge keeps one session with the worker for each tenant, never shared with another, and carries each request
 //! through it under a number of its own. A request is sent once; only when the worker says that it has forgotten the
 //! session, and so cannot have carried it out, does it go out once more in a new one. What such a worker asks of its
-//! client (elicitation, sampling, roots) is refused to it: the edge declares no such capability.
+//! client (elicitation, sampling, roots) is refused to it: the edge declares no such capability. Answers are held whole
+//! before they are told, within the byte budget of request bodies.
 //!
 //! ```text
 //! ask       a request as the worker is to see it
