@@ -201,7 +201,7 @@ fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
     runtime()?.block_on(work)
 }
 
-/// The same for a verb whose reads of standard input nobody waits for when its work is done.
+/// The same for a verb whose reads, of standard input or of a file that hangs, nobody waits for when its work is done.
 #[cfg(feature = "mcp-http")]
 fn on_runtime_at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = runtime()?;

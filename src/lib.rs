@@ -36,6 +36,8 @@ pub mod admin;
 
 #[cfg(feature = "mcp-http")]
 mod nearest;
+#[cfg(feature = "mcp-http")]
+mod regular;
 pub mod sandboxes;
 pub mod signal;
 #[cfg(feature = "mcp-http")]

@@ -35,6 +35,10 @@ pub(super) struct Changeable {
 
 /// Reads all of it; blocking.
 pub(super) fn read(config: &Config) -> Read {
+    if let (None, Some(state)) = (&config.session_key_file, &config.state) {
+        // A key that came after the look at the files would pass for a change. What is wrong with it is told below.
+        let _ = session_keys::read_or_make(&state.session_key(), edge::Config::default().sessions.lifetime);
+    }
     let stamps = Stamps::of(files(config));
     Read { stamps, read: changeable(config) }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::secrets::{NoRandomness, random};
 use super::words::{Key as Known, Keys};
+use crate::regular;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -143,7 +144,7 @@ impl Earlier {
 }
 
 fn load(path: &Path) -> Result<Option<Ring>, KeyError> {
-    let file = match File::open(path) {
+    let file = match regular::open(path).map_err(io::Error::from) {
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(at("read", path))?,
     };

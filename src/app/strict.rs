@@ -63,7 +63,8 @@ pub(super) fn token_files(config: &Config) -> Vec<PathBuf> {
     files
 }
 
-/// Nothing of a file that is not there, which is a fault of its own.
+/// Nothing of what is not there or no file of bytes: those are faults of their own.
 fn mode(path: &Path) -> Option<u32> {
-    Some(std::fs::metadata(path).ok()?.mode() & 0o7777)
+    let found = std::fs::metadata(path).ok()?;
+    found.is_file().then(|| found.mode() & 0o7777)
 }

@@ -7,6 +7,7 @@ use kit::Secret;
 
 use super::words::Pem;
 use crate::config::Tls;
+use crate::regular;
 
 /// Why the two files cannot be used. Each is for the operator to mend.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,8 @@ pub enum TlsFault {
     NotBuilt,
     #[error("read {}", .0.display())]
     Read(PathBuf, #[source] io::Error),
+    #[error("{} is larger than {MOST_BYTES} bytes", .0.display())]
+    TooLarge(PathBuf),
     #[error("{} is not PEM text", .0.display())]
     NotPem(PathBuf),
     #[error("{} holds no certificate", .0.display())]
@@ -41,6 +44,7 @@ impl TlsFault {
         match self {
             Self::NotBuilt => "put a proxy in front that ends TLS, or build with the feature tls",
             Self::Read(..) => "--tls-cert and --tls-key name files that the user who starts the service can read",
+            Self::TooLarge(_) => "name the file that holds the chain, or the key, alone",
             Self::NotPem(_) => "convert it to PEM, such as with: openssl x509 -inform DER -in FILE -out FILE.pem",
             Self::NoCertificate(_) => {
                 "--tls-cert wants the chain, this server's own first: -----BEGIN CERTIFICATE----- …"
@@ -70,10 +74,11 @@ pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
 }
 
 fn text(path: &Path) -> Result<String, TlsFault> {
-    std::fs::read_to_string(path).map_err(|fault| {
-        let is_text = fault.kind() != io::ErrorKind::InvalidData;
-        if is_text { TlsFault::Read(path.to_owned(), fault) } else { TlsFault::NotPem(path.to_owned()) }
-    })
+    match regular::text(path, MOST_BYTES).map_err(io::Error::from) {
+        Ok(text) => text.ok_or_else(|| TlsFault::TooLarge(path.to_owned())),
+        Err(fault) if fault.kind() == io::ErrorKind::InvalidData => Err(TlsFault::NotPem(path.to_owned())),
+        Err(fault) => Err(TlsFault::Read(path.to_owned(), fault)),
+    }
 }
 
 #[cfg(feature = "tls")]
@@ -101,3 +106,6 @@ fn others_can_read(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
 }
+
+/// Far more than any chain has.
+const MOST_BYTES: usize = 1024 * 1024;

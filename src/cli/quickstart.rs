@@ -45,7 +45,7 @@ pub(super) struct Quickstart {
 
 impl Quickstart {
     pub(super) fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
-        super::on_runtime(self.go(verbosity))
+        super::on_runtime_at_once(self.go(verbosity))
     }
 
     async fn go(self, verbosity: Verbosity) -> Result<(), Failure> {

@@ -132,7 +132,7 @@ impl Serve {
         let alone = self.only.is_some();
         let config = self.config(verbosity)?;
         let again = Arc::new(move || self.config(verbosity).map_err(|fault| fault.to_string().into()));
-        super::on_runtime(async {
+        super::on_runtime_at_once(async {
             let app = match app::build(config, again).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),

@@ -20,6 +20,8 @@ pub struct FileError {
 pub enum FileFault {
     #[error("it cannot be read")]
     Unreadable(#[source] io::Error),
+    #[error("it is {0} and no regular file; name the playground.toml itself")]
+    NotRegular(&'static str),
     #[error("it is larger than 1 MiB")]
     TooLarge,
     #[error("unknown key `{key}`; {hint}")]

@@ -5,8 +5,6 @@
 
 mod workers;
 
-use std::fs;
-use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -18,6 +16,7 @@ use toml::de::DeTable;
 
 use super::Worker;
 use super::error::{FileError, FileFault};
+use crate::regular::{self, NotOpened};
 use crate::spelled;
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
@@ -103,13 +102,12 @@ impl File {
     /// # Errors
     /// Each fault with the file, the line and the column; at least one.
     pub fn load(path: &Path) -> Result<Self, Vec<FileError>> {
-        let mut text = String::new();
-        fs::File::open(path)
-            .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
-            .map_err(|fault| vec![FileError::new(path, FileFault::Unreadable(fault))])?;
-        if u64::try_from(text.len()).unwrap_or(u64::MAX) > MOST_BYTES {
-            return Err(vec![FileError::new(path, FileFault::TooLarge)]);
-        }
+        let told = |fault| vec![FileError::new(path, fault)];
+        let text = regular::text(path, MOST_BYTES).map_err(|fault| match fault {
+            NotOpened::NotRegular(name) => told(FileFault::NotRegular(name)),
+            NotOpened::Io(fault) => told(FileFault::Unreadable(fault)),
+        })?;
+        let text = text.ok_or_else(|| told(FileFault::TooLarge))?;
         let mut file = Self::parse(path, &text)?;
         file.seat(path.parent().unwrap_or(Path::new("")));
         Ok(file)
@@ -184,7 +182,7 @@ fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
 }
 
 /// As many as a manifest of workers may have.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// Every key, with what it means.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -1,7 +1,7 @@
 //! What a service was started with, read again while it runs.
 //!
 //! One reading at a time: what is asked for during one begins another behind it, since the first may have missed the
-//! change. A fault changes nothing, is logged and told to whoever asked. What an edge took up is what the next edge is
+//! change. One that hangs is given up and told as a fault. A fault changes nothing, is logged and told to whoever asked. What an edge took up is what the next edge is
 //! started with.
 //!
 //! ```text
@@ -11,6 +11,9 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::kept::Event;
 use super::stamps::Stamps;
@@ -51,6 +54,9 @@ pub(super) struct Reloads {
     /// Those who asked while one was under way.
     next: Option<Vec<Asker>>,
     stamps: Stamps,
+    /// For each reading, also for one that hangs and was given up.
+    readers: Arc<Semaphore>,
+    pub(super) most_reading: Duration,
     /// When to look at the files.
     look: Option<Instant>,
 }
@@ -88,7 +94,14 @@ impl std::fmt::Debug for Reread {
 impl Reloads {
     pub(super) fn new(stamps: Stamps) -> Self {
         let look = (!stamps.is_empty()).then(|| kit::clock::now() + LOOK_PAUSE);
-        Self { stage: Stage::Idle, next: None, stamps, look }
+        Self {
+            stage: Stage::Idle,
+            next: None,
+            stamps,
+            readers: Arc::new(Semaphore::new(MOST_READERS)),
+            most_reading: MOST_READING,
+            look,
+        }
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
@@ -110,10 +123,22 @@ impl Supervisor {
     fn read_again(&mut self, askers: Vec<Asker>) {
         self.reloads.stage = Stage::Reading(askers);
         let (reread, begin, tell) = (self.plan.reread.clone(), self.plan.edge.begin.clone(), self.tell.clone());
-        let stamps = self.reloads.stamps.clone();
+        let (stamps, readers, most) =
+            (self.reloads.stamps.clone(), Arc::clone(&self.reloads.readers), self.reloads.most_reading);
         self.tasks.start(async move {
-            let read = tokio::task::spawn_blocking(move || (reread.0)(&begin)).await;
-            let read = read.unwrap_or_else(|fault| Reading { stamps, fresh: Err(fault.to_string()) });
+            let read = match readers.try_acquire_owned() {
+                Ok(reader) => {
+                    let read = tokio::task::spawn_blocking(move || {
+                        let _reader = reader;
+                        (reread.0)(&begin)
+                    });
+                    let late = || format!("{HANGS} for {} s", most.as_secs());
+                    let read = timeout(most, read).await.map_err(|_late| late());
+                    read.and_then(|read| read.map_err(|fault| fault.to_string()))
+                }
+                Err(_none) => Err(format!("{HANGS}, as the {MOST_READERS} readings before do still")),
+            };
+            let read = read.unwrap_or_else(|fault| Reading { stamps, fresh: Err(fault) });
             // Nobody listens once the supervisor has ended.
             let _ = tell.send(Event::Reread(Box::new(read))).await;
         });
@@ -239,6 +264,13 @@ impl Supervisor {
         }
     }
 }
+
+const HANGS: &str = "a file that the configuration names, or the system that it lies on, keeps its reader waiting";
+
+/// Files on a disk take milliseconds.
+const MOST_READING: Duration = Duration::from_secs(10);
+/// The system takes none of them back.
+const MOST_READERS: usize = 4;
 
 const STOPPING: &str = "the service is stopping; nothing was changed";
 

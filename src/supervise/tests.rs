@@ -2,7 +2,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kit::Secret;
@@ -136,6 +136,37 @@ async fn an_operator_keeps_its_place_until_it_is_answered_or_the_worker_ends() {
     supervisor.handle(third);
     let answer = Asking::over(operator, &Request::List).await.expect("heard").answer().await.expect("answered");
     assert!(matches!(answer, Answer::Refused { why: Refusal::NoWorker, .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_reading_that_hangs_is_given_up_and_does_not_hold_up_the_next() {
+    let mut supervisor = running(false);
+    supervisor.reloads.most_reading = Duration::from_millis(10);
+    let (go, hold) = std::sync::mpsc::channel::<()>();
+    let hold = Mutex::new(Some(hold));
+    supervisor.plan.reread = Reread::new(move |_| {
+        let held = hold.lock().expect("whole").take();
+        if let Some(held) = held {
+            // Until the test ends.
+            let _ = held.recv();
+        }
+        Reading { stamps: Stamps::default(), fresh: Err("read to its end".to_owned()) }
+    });
+    let places = Arc::new(Semaphore::new(1));
+    for told in ["keeps its reader waiting", "read to its end"] {
+        let (operator, connection) = handoff::pair().expect("a pair");
+        let place = Arc::clone(&places).acquire_owned().await.expect("a place");
+        supervisor.handle(Happening::Asked(Asked::Reload(Some(Asker { connection, place }))));
+        let mut asking = Asking::over(operator, &Request::Reload).await.expect("heard");
+        let happening = supervisor.next().await;
+        supervisor.handle(happening);
+        let answer = asking.answer().await.expect("answered");
+        let Answer::Refused { message, .. } = answer else { panic!("{answer:?}") };
+        assert!(message.contains(told), "{message}");
+        // The second is quick however long the machine takes for it.
+        supervisor.reloads.most_reading = Duration::from_secs(60);
+    }
+    drop(go);
 }
 
 #[test]

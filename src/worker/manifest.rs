@@ -9,14 +9,14 @@
 
 pub mod edit;
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kit::Secret;
 
 use super::entry::{Dialect, Entries, Entry, EntryFault, Found, Node, Placed, Value};
 use super::token_file::{self, TokenFault};
+use crate::regular::{self, NotOpened};
 
 /// A manifest whose token files have been read.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Manifest {
 pub enum ManifestFault {
     #[error("{}: it cannot be read; let the user that starts the service read it", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),
+    #[error("{}: it is {kind} and no regular file; name the list of workers itself", file.display())]
+    NotRegular { file: PathBuf, kind: &'static str },
     #[error("{}: it is larger than {MOST_BYTES} bytes; it must hold the list of workers alone", .0.display())]
     TooLarge(PathBuf),
     #[error("{}:{line}:{column}: {what}; it is a JSON text such as {{\"workers\":[...]}}", file.display())]
@@ -54,10 +56,11 @@ pub fn load(file: &Path) -> Result<Manifest, Vec<ManifestFault>> {
 /// # Errors
 /// When it cannot be read or is too large.
 pub fn text(file: &Path) -> Result<String, Vec<ManifestFault>> {
-    match read_bounded(file) {
+    match regular::text(file, MOST_BYTES) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => Err(vec![ManifestFault::TooLarge(file.to_owned())]),
-        Err(fault) => Err(vec![ManifestFault::Unreadable(file.to_owned(), fault)]),
+        Err(NotOpened::NotRegular(kind)) => Err(vec![ManifestFault::NotRegular { file: file.to_owned(), kind }]),
+        Err(NotOpened::Io(fault)) => Err(vec![ManifestFault::Unreadable(file.to_owned(), fault)]),
     }
 }
 
@@ -152,16 +155,9 @@ fn placed(file: &Path, text: &str, mut faults: Vec<Found>) -> Vec<ManifestFault>
 /// The token files that a manifest names, as far as it can be read at all; blocking.
 #[must_use]
 pub fn token_files(file: &Path) -> Vec<PathBuf> {
-    let text = read_bounded(file).ok().flatten().unwrap_or_default();
+    let text = regular::text(file, MOST_BYTES).ok().flatten().unwrap_or_default();
     let rows = entries(file, &text).map(|(rows, _)| rows).unwrap_or_default();
     rows.into_iter().filter_map(|(_, named)| Some(named?.1)).collect()
-}
-
-fn read_bounded(path: &Path) -> io::Result<Option<String>> {
-    let mut text = String::new();
-    let limit = u64::try_from(MOST_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    fs::File::open(path)?.take(limit).read_to_string(&mut text)?;
-    Ok((text.len() <= MOST_BYTES).then_some(text))
 }
 
 /// The original's bounds.

@@ -1,12 +1,11 @@
 //! The file that holds the token of one worker.
 
-use std::fs::{File, FileType};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use kit::Secret;
-use rustix::fs::{Mode, OFlags};
+
+use crate::regular::{self, NotOpened};
 
 /// Why a file gives no token. Nothing of what is in it is ever told.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +35,18 @@ pub enum TokenFault {
 pub fn read(path: &Path) -> Result<Secret, TokenFault> {
     let mut content = Vec::new();
     let limit = u64::try_from(MOST_BYTES + LINE_END + 1).unwrap_or(u64::MAX);
-    open_regular(path)?.take(limit).read_to_end(&mut content).map_err(TokenFault::Unreadable)?;
+    regular::open(path)?.take(limit).read_to_end(&mut content).map_err(TokenFault::Unreadable)?;
     parse(&content)
+}
+
+impl From<NotOpened> for TokenFault {
+    fn from(fault: NotOpened) -> Self {
+        match fault {
+            NotOpened::NotRegular(name) => Self::NotRegular(name),
+            NotOpened::Io(fault) if fault.kind() == io::ErrorKind::NotFound => Self::Missing,
+            NotOpened::Io(fault) => Self::Unreadable(fault),
+        }
+    }
 }
 
 /// The token in a file's content.
@@ -51,33 +60,6 @@ fn parse(content: &[u8]) -> Result<Secret, TokenFault> {
         None if token.is_empty() => Err(TokenFault::Empty),
         None if token.len() < FEWEST_BYTES => Err(TokenFault::TooShort(token.len())),
         None => Ok(Secret::new(String::from_utf8_lossy(token))),
-    }
-}
-
-/// Opens a file that is one of bytes. Anything else is not even opened: that alone can wait for a peer or set a device off.
-fn open_regular(path: &Path) -> Result<File, TokenFault> {
-    let told = |fault: io::Error| {
-        if fault.kind() == io::ErrorKind::NotFound { TokenFault::Missing } else { TokenFault::Unreadable(fault) }
-    };
-    let regular = |found: io::Result<std::fs::Metadata>| match found.map_err(told)?.file_type() {
-        kind if kind.is_file() => Ok(()),
-        kind => Err(TokenFault::NotRegular(name(kind))),
-    };
-    regular(std::fs::metadata(path))?;
-    // It may be another by now, which must not hold us either.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|fault| told(fault.into()))?);
-    regular(file.metadata())?;
-    Ok(file)
-}
-
-fn name(kind: FileType) -> &'static str {
-    match kind {
-        kind if kind.is_dir() => "a directory",
-        kind if kind.is_fifo() => "a FIFO",
-        kind if kind.is_socket() => "a socket",
-        kind if kind.is_char_device() || kind.is_block_device() => "a device",
-        _ => "something else",
     }
 }
 

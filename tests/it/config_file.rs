@@ -166,3 +166,43 @@ fn the_printed_example_is_a_file_without_problems() {
     let output = check(place.path(), &["--json", "--state", "state"]);
     assert_eq!(text(&output.stdout).trim(), json!({ "v": 1, "problems": [] }).to_string());
 }
+
+#[test]
+fn a_fifo_in_the_place_of_any_file_is_named_and_never_waited_for() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, &native(&worker, ""));
+    let fifo = place.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).expect("made");
+    std::fs::write(place.path().join("key.pem"), "").expect("written");
+    let add = ["worker", "add", "bob", "127.0.0.1:1", "--token-file", "w.key", "--workers", "fifo"];
+    for arguments in [
+        &["serve", "--config", "fifo"][..],
+        &["check-config", "--config", "fifo"],
+        &["check-config", "--config", "playground.toml", "--workers", "fifo"],
+        &["check-config", "--config", "playground.toml", "--tls-cert", "fifo", "--tls-key", "key.pem"],
+        &["check-config", "--config", "playground.toml", "--tls-cert", "key.pem", "--tls-key", "fifo"],
+        &["check-config", "--config", "playground.toml", "--session-key-file", "fifo"],
+        &["session-key", "rotate", "--file", "fifo"],
+        &["worker", "list", "--workers", "fifo"],
+        &add,
+    ] {
+        let mut command = playground(arguments);
+        command.current_dir(place.path());
+        let output = run(command);
+        let told = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(told.contains("it is a FIFO and no regular file"), "{arguments:?}: {told}");
+        assert!(!output.status.success(), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_token_file_is_called_one() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, &native(&worker, "").replace("w.key", "."));
+    chmod(place.path(), 0o755);
+    let output = check(place.path(), &[]);
+    let told = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(told.contains("it is a directory") && !told.contains("chmod"), "{told}");
+}

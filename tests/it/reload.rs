@@ -136,6 +136,34 @@ fn what_cannot_be_read_changes_nothing_and_is_told_with_its_file() {
 }
 
 #[test]
+fn a_fifo_in_the_place_of_a_file_is_told_and_holds_up_neither_later_reloads_nor_the_end() {
+    let mut natives = Natives::start();
+    let fifo = |name: &str| {
+        let path = natives.place.path().join("fresh");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("made");
+        std::fs::rename(path, natives.place.path().join(name)).expect("renamed");
+    };
+    fifo("workers.json");
+    let said = natives.service.line_with(REFUSED);
+    assert!(said.contains("workers.json: it is a FIFO and no regular file"), "{said}");
+    natives.put("workers.json", &natives.manifest(&[("alice", &natives.alice), ("bob", &natives.bob)]));
+    natives.service.line_with("worker of bob: added");
+    fifo("workers.json");
+    natives.service.line_with(REFUSED);
+    natives.service.stop();
+}
+
+#[test]
+fn a_service_that_nobody_changed_reads_nothing_again() {
+    let mut natives = Natives::start();
+    natives.put("workers.json", &natives.manifest(&[("alice", &natives.alice), ("bob", &natives.bob)]));
+    let said = natives.service.line_with(TAKEN_UP);
+    assert!(said.contains("worker of bob: added"), "the first that it reads again is what was changed: {said}");
+    natives.service.stop();
+}
+
+#[test]
 fn a_hangup_reads_again_and_ends_nothing() {
     let mut natives = Natives::start();
     let session = natives.call(PUBLIC, None).head["mcp-session-id"].clone();

@@ -115,7 +115,10 @@ impl Held {
             }
         };
         let lock_path = path.with_added_extension("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path);
+        // Should it be a FIFO, nobody waits for its reader.
+        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut lock = OpenOptions::new();
+        let lock = lock.write(true).create(true).truncate(false).mode(0o600).custom_flags(at_once).open(&lock_path);
         let lock = lock.map_err(at("lock"))?;
         let began = kit::clock::now();
         while let Err(fault) = lock.try_lock() {

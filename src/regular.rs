@@ -1,0 +1,94 @@
+//! Reads a file that an operator named, when it is one of bytes.
+//!
+//! A FIFO, a device or a socket in its place is a fault with a name and never waited for.
+
+use std::fs::{File, FileType};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotOpened {
+    #[error("it is {0} and no regular file")]
+    NotRegular(&'static str),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<NotOpened> for io::Error {
+    fn from(fault: NotOpened) -> Self {
+        match fault {
+            NotOpened::Io(fault) => fault,
+            NotOpened::NotRegular(_) => Self::other(fault),
+        }
+    }
+}
+
+/// Opens a file that is one of bytes. Anything else is not even opened: that alone can wait for a peer or set a device off.
+pub(crate) fn open(path: &Path) -> Result<File, NotOpened> {
+    let regular = |found: std::fs::Metadata| match found.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind => Err(NotOpened::NotRegular(name(kind))),
+    };
+    regular(std::fs::metadata(path)?)?;
+    // It may be another by now, which must not hold us either.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
+    regular(file.metadata()?)?;
+    Ok(file)
+}
+
+/// The whole text of a file; none when it holds more than `most` bytes.
+pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>, NotOpened> {
+    let mut text = String::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    open(path)?.take(limit).read_to_string(&mut text)?;
+    Ok((text.len() <= most).then_some(text))
+}
+
+fn name(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "something else",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use rustix::fs::Mode;
+
+    use super::text;
+
+    #[test]
+    fn what_is_no_regular_file_is_named_and_never_waited_for() {
+        let place = tempfile::tempdir().expect("a folder");
+        let told = |path: &Path| io::Error::from(text(path, 8).expect_err("no text")).to_string();
+        assert!(told(place.path()).contains("a directory"));
+        assert!(told(Path::new("/dev/null")).contains("a device"));
+        assert!(told(&place.path().join("none")).contains("No such file"));
+        let fifo = place.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("made");
+        assert!(told(&fifo).contains("a FIFO"));
+        let socket = place.path().join("socket");
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+        assert!(told(&socket).contains("a socket"));
+    }
+
+    #[test]
+    fn a_text_is_read_up_to_its_bound_and_behind_a_link() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (file, link) = (place.path().join("f"), place.path().join("l"));
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        std::fs::write(&file, "12345678").expect("written");
+        assert_eq!(text(&link, 8).expect("read").as_deref(), Some("12345678"));
+        assert_eq!(text(&link, 7).expect("read"), None);
+    }
+}
