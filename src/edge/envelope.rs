@@ -226,7 +226,7 @@ fn top(bytes: &[u8]) -> Result<Members<'_>, Cause> {
         return Err(Cause::BadShape("it is nested too deeply"));
     }
     match raw.get().bytes().next() {
-        Some(b'{') => Members::read(raw).ok_or(Cause::BadShape("it has too many members")),
+        Some(b'{') => Members::try_read(raw).map_err(Cause::BadShape),
         Some(b'[') => Err(Cause::BadShape("batches are not served in any protocol version")),
         _ => Err(Cause::BadShape("it is no object")),
     }
@@ -276,7 +276,7 @@ fn kind(top: &Members<'_>, id: Option<RequestId>) -> Result<Kind, Cause> {
 /// The members of an object; a value of another kind has none and is the worker's to refuse.
 fn members_of<'a>(raw: Option<&'a RawValue>, place: &'static str) -> Result<Option<Members<'a>>, Cause> {
     let Some(raw) = raw.filter(|raw| raw.get().starts_with('{')) else { return Ok(None) };
-    let members = Members::read(raw).ok_or(Cause::BadShape("an object has too many members"))?;
+    let members = Members::try_read(raw).map_err(Cause::BadShape)?;
     match members.repeated() {
         Some(member) => Err(Cause::Repeated { member: member.to_owned(), place }),
         None => Ok(Some(members)),

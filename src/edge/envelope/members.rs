@@ -12,10 +12,21 @@ use serde_json::value::RawValue;
 pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// The members of the object in `raw`, or nothing if there are more than anyone needs.
+    /// The members of the object in `raw`, or nothing if they can not be told.
     pub(crate) fn read(raw: &'a RawValue) -> Option<Self> {
+        Self::try_read(raw).ok()
+    }
+
+    /// The members of the object in `raw`, or what is wrong with them.
+    pub(crate) fn try_read(raw: &'a RawValue) -> Result<Self, &'static str> {
         let mut reader = serde_json::Deserializer::from_str(raw.get());
-        reader.deserialize_map(Reader).ok().flatten()
+        match reader.deserialize_map(Reader) {
+            Ok(members) => members.ok_or("an object in it has too many members"),
+            Err(_) if !raw.get().starts_with('{') => Err("it is no object"),
+            // All that a text which is JSON can still be wrong in: `\ud800` has the form of an escape and no meaning,
+            // so two readers need not agree on which member it names.
+            Err(_) => Err("the name of a member has half a character in it"),
+        }
     }
 
     /// Every value of that name; who reads one of two equal names may not be the one who decides which.
@@ -86,6 +97,20 @@ mod tests {
     fn an_object_of_256_members_is_read_and_one_more_is_not() {
         assert!(Members::read(&object(256)).is_some());
         assert!(Members::read(&object(257)).is_none());
+    }
+
+    #[test]
+    fn half_a_character_is_told_from_too_many_members_and_may_stand_in_a_value() {
+        let why = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).expect("JSON");
+            Members::try_read(&raw).err()
+        };
+        for half in [r#"{"\ud800":1}"#, r#"{"a":1,"\udc00":1}"#, r#"{"\ud800\u0041":1}"#] {
+            assert_eq!(why(half), Some("the name of a member has half a character in it"), "{half}");
+        }
+        assert_eq!(why(object(257).get()), Some("an object in it has too many members"));
+        assert_eq!(why("[]"), Some("it is no object"));
+        assert_eq!(why(r#"{"\ud83d\ude00":"\ud800","a":{"\ud800":1}}"#), None);
     }
 
     #[test]
