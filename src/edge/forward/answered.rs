@@ -1,8 +1,8 @@
 //! Whether an event stream has carried the answer to its call.
 //!
 //! What breaks off behind the answer has kept nothing from the client, and an error there would answer the call a second
-//! time. Nothing is kept of the stream for this: a member `result` or `error` of a message is seen as it passes. One
-//! written with escapes is not, and its call may then be answered twice, as it would be without this.
+//! time. Nothing is kept of the stream for this: a member `result` or `error` of a message is seen as it passes, however
+//! it is spelled.
 
 /// Follows the data of events, wherever chunks are cut.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,12 +28,22 @@ enum Line {
 struct Message {
     depth: usize,
     quoted: bool,
-    escaped: bool,
+    escape: Escape,
     /// A member's name is due, or being read.
     named: bool,
     name: [u8; LONGEST],
     length: usize,
     answers: bool,
+}
+
+/// How far an escape within a text has been read.
+#[derive(Clone, Copy, Debug, Default)]
+enum Escape {
+    #[default]
+    None,
+    Begun,
+    /// So many digits of a character's code, and what they say.
+    Code(u8, u32),
 }
 
 impl Answered {
@@ -94,23 +104,38 @@ impl Message {
     }
 
     fn within_text(&mut self, byte: u8) {
-        match byte {
-            _ if self.escaped => self.escaped = false,
-            b'\\' => self.escaped = true,
-            b'"' => {
+        match (self.escape, byte) {
+            (Escape::None, b'\\') => self.escape = Escape::Begun,
+            (Escape::None, b'"') => {
                 self.quoted = false;
                 let name = self.name.get(..self.length).unwrap_or_default();
                 self.answers |= self.named && ANSWERS.contains(&name);
-                return;
             }
-            _ => {}
+            (Escape::None, _) => self.spell(byte),
+            (Escape::Begun, b'u') => self.escape = Escape::Code(0, 0),
+            (Escape::Begun, _) => self.spell(NO_LETTER),
+            (Escape::Code(digits, code), _) => {
+                let code = code * 16 + char::from(byte).to_digit(16).unwrap_or_default();
+                self.escape = Escape::Code(digits + 1, code);
+                if digits == 3 {
+                    self.spell(u8::try_from(code).unwrap_or(NO_LETTER));
+                }
+            }
         }
+    }
+
+    /// The next letter of a text is known.
+    fn spell(&mut self, letter: u8) {
+        self.escape = Escape::None;
         if let Some(place) = self.name.get_mut(self.length) {
-            *place = byte;
+            *place = letter;
         }
         self.length = self.length.saturating_add(1);
     }
 }
+
+/// For what no name that is sought has in it.
+const NO_LETTER: u8 = 0;
 
 const FIELD: &[u8] = b"data:";
 
@@ -141,6 +166,8 @@ mod tests {
             "id: 1\ndata: {\"jsonrpc\":\"2.0\" , \"result\" :[1,{\"a\":\"}\"}]}\n: c\n\n",
             "data: {\"id\":\"\\\"\",\ndata: \"result\":1}\n\n",
             "\u{feff}data: {\"result\":1}\n\n",
+            "data: {\"id\":1,\"\\u0072esul\\u0074\":{}}\n\n",
+            "data: {\"\\u0065\\u0072\\u0072\\u006F\\u0072\":{}}\n\n",
         ];
         for answer in answers {
             for end in ["\n", "\r\n", "\r"] {
@@ -161,6 +188,7 @@ mod tests {
             "data: {\"method\":\"result\",\"params\":{\"result\":1}}\n\n",
             "data: {\"method\":\"x\",\"params\":[\"a\",\"result\"]}\n\n",
             "data: {\"results\":1,\"resul\":2}\n\n",
+            "data: {\"\\result\":1,\"\\u0172esult\":2,\"\\\\u0072esult\":3,\"\\u0072\\u0065\":4}\n\n",
             "data: [{\"result\":1}]\n\n",
             "data: \"result\"\n\n",
             "date: {\"result\":1}\n\n",
