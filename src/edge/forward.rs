@@ -17,6 +17,7 @@ mod eras;
 mod forgotten;
 mod headers;
 mod leave;
+mod line;
 mod opening;
 mod pool;
 mod relay;

@@ -2,6 +2,10 @@
 //!
 //! HTTP/1.1 over hyper's own connection and nothing between: no layer here ever sends a request a second time. A worker
 //! that was seen to close right after an answer is not trusted with kept connections until one has outlived its pause.
+//!
+//! What a worker says while its connection rests belongs to no request, so such a connection is dropped before the next
+//! one is sent. What it says behind that can not be told from the answer: a worker that answers twice, and does it so
+//! late, is believed once too often, and only its own tenants hear it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,6 +23,7 @@ use crate::worker::Loopback;
 
 use super::carried::Carried;
 use super::leave::{Answered, Answering};
+use super::line::{Ear, Line};
 
 pub(super) struct Pool {
     address: Loopback,
@@ -37,6 +42,7 @@ struct State {
 
 struct Resting {
     sender: SendRequest<Carried>,
+    line: Ear,
     rest: Rest,
     since: Instant,
 }
@@ -47,6 +53,7 @@ type Rest = Arc<Mutex<Option<Instant>>>;
 /// One connection, for one exchange at a time.
 pub(super) struct Wire {
     sender: SendRequest<Carried>,
+    line: Ear,
     rest: Rest,
     /// For one that has rested: how long another may take to come about in its place.
     again: Option<Duration>,
@@ -61,10 +68,16 @@ impl Pool {
 
     /// A kept connection, or a new one.
     pub(super) async fn wire(self: &Arc<Self>, connect: Duration) -> Result<Wire, Cause> {
-        while let Some(Resting { mut sender, rest, .. }) = self.take() {
+        while let Some(Resting { mut sender, line, rest, since }) = self.take() {
             // The last answer is complete, so this waits for nothing but the task that drives the connection.
-            if matches!(timeout(READY, sender.ready()).await, Ok(Ok(()))) {
-                return Ok(Wire { sender, rest, again: Some(connect), pool: Arc::clone(self) });
+            let ready = matches!(timeout(READY, sender.ready()).await, Ok(Ok(())));
+            // That task learns of bytes and of the end only when it is woken, which may be behind the next request.
+            if ready && line.is_silent() {
+                return Ok(Wire { sender, line, rest, again: Some(connect), pool: Arc::clone(self) });
+            }
+            let now = kit::clock::now();
+            if now.duration_since(since) < QUICK {
+                self.state.lock().unwrap_or_else(PoisonError::into_inner).struck = Some(now);
             }
         }
         self.dial(connect).await
@@ -103,10 +116,12 @@ impl Pool {
             .map_err(|fault| unreachable(&fault))?;
         // Requests are written whole; waiting for more to send only delays them.
         stream.set_nodelay(true).map_err(|fault| unreachable(&fault))?;
+        let line = Line::new(stream);
+        let ear = line.ear();
         let (sender, connection) = http1::Builder::new()
             .max_headers(MOST_HEADERS)
             .max_buf_size(BUFFER)
-            .handshake::<_, Carried>(TokioIo::new(stream))
+            .handshake::<_, Carried>(TokioIo::new(line))
             .await
             .map_err(|fault| unreachable(&fault))?;
         let rest = Rest::default();
@@ -120,7 +135,7 @@ impl Pool {
                 state.lock().unwrap_or_else(PoisonError::into_inner).struck = Some(now);
             }
         });
-        Ok(Wire { sender, rest, again: None, pool: Arc::clone(self) })
+        Ok(Wire { sender, line: ear, rest, again: None, pool: Arc::clone(self) })
     }
 }
 
@@ -159,7 +174,7 @@ impl Wire {
             return;
         }
         *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        state.resting.push(Resting { sender: self.sender, rest: self.rest, since: now });
+        state.resting.push(Resting { sender: self.sender, line: self.line, rest: self.rest, since: now });
     }
 }
 
