@@ -67,7 +67,16 @@ impl Client {
         self.request("POST", "/mcp", headers, Some(body)).await;
     }
 
+    /// A POST of bytes that need not be text.
+    pub(crate) async fn post_bytes(&mut self, headers: &[(&str, &str)], body: &[u8]) {
+        self.send_request("POST", "/mcp", headers, Some(body)).await;
+    }
+
     pub(crate) async fn request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) {
+        self.send_request(method, path, headers, body.map(str::as_bytes)).await;
+    }
+
+    async fn send_request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         let mut add = |name: &str, value: &str| {
             if !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
@@ -85,8 +94,7 @@ impl Client {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        head.push_str(body.unwrap_or_default());
-        self.send(head).await;
+        self.send([head.as_bytes(), body.unwrap_or_default()].concat()).await;
     }
 
     pub(crate) async fn answer(&mut self) -> Answer {

@@ -66,6 +66,8 @@ impl Worker {
         tasks.start(async move {
             let mut connection = 0;
             while let Ok((stream, _)) = listener.accept().await {
+                // A script writes in pieces, and none of them waits for the edge to say that it has the last.
+                stream.set_nodelay(true).unwrap();
                 connection += 1;
                 begun.send_replace(connection);
                 let (script, tell, ended) = (Arc::clone(&script), tell.clone(), ended.clone());
@@ -233,7 +235,7 @@ impl Arrival {
     }
 
     /// The raw id as it stands in the body.
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let raw: Option<Box<serde_json::value::RawValue>> =
             serde_json::from_slice::<std::collections::HashMap<String, Box<serde_json::value::RawValue>>>(&self.body)
                 .ok()
