@@ -6,7 +6,6 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -193,14 +192,14 @@ fn what_is_counted_is_shown_and_so_is_the_process() {
 
 /// Asks whether it is ready until it is, or is not.
 fn readiness(socket: &Path, status: u16) -> Value {
-    let until = Instant::now() + PATIENCE;
+    let until = kit::clock::now() + PATIENCE;
     loop {
         let page = get(socket, "/readyz");
         // Ready to the supervisor is a moment before it serves.
         if page.status == status && !page.text.contains("not begun") {
             return serde_json::from_str(&page.text).expect("JSON");
         }
-        assert!(Instant::now() < until, "{}", page.text);
+        assert!(kit::clock::now() < until, "{}", page.text);
         std::thread::yield_now();
     }
 }
@@ -251,13 +250,13 @@ fn a_service_that_is_stopping_is_not_ready() {
     write!(hanging, "{head}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{INITIALIZE}").expect("sent");
     worker.asked.recv_timeout(PATIENCE).expect("the call is under way");
     service.signal(Signal::TERM);
-    let until = Instant::now() + PATIENCE;
+    let until = kit::clock::now() + PATIENCE;
     loop {
         let told = readiness(&socket, 503);
         if told["reasons"].as_array().is_some_and(|reasons| reasons.contains(&json!("the service is stopping"))) {
             break;
         }
-        assert!(Instant::now() < until, "{told}");
+        assert!(kit::clock::now() < until, "{told}");
     }
     drop(hanging);
     service.ended_within(PATIENCE);

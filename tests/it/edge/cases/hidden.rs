@@ -61,6 +61,9 @@ async fn a_thousand_calls_errors_and_streams_show_nothing_of_the_inside_to_clien
         let log = log.clone();
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || log.clone()).finish()
     };
+    // As long as there is one dispatcher alone, only the thread that meets a log line first is asked whether it listens,
+    // and that may be another test's, which does not.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let listening = tracing::subscriber::set_default(lines);
     let worker = talkative().await;
     let edge = Setting::native(&[("alice", &worker)])
