@@ -104,6 +104,8 @@ impl Stdio {
             call: self.call,
             ..stdio::Limits::default()
         };
+        #[cfg(target_os = "linux")]
+        stdio::adopt_orphans().map_err(anyhow::Error::new)?;
         let listener = TcpListener::bind(self.listen)
             .map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {}", self.listen)))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;

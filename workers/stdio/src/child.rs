@@ -2,7 +2,7 @@
 //!
 //! It is started as it is given, with no shell, in a process group of its own, with a cleared environment. Where the
 //! system can hand orphans to one of their forebears, a keeper stands between, and with it ends everything that the
-//! server has started, also when the bridge dies without a word. Elsewhere the server's group is ended: its input is
+//! server has started, also when the bridge dies without a word; what a killed keeper leaves is ended by the bridge. Elsewhere the server's group is ended: its input is
 //! closed, then SIGTERM, then SIGKILL; what left the group is out of reach there.
 
 use std::ffi::OsString;
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::orphans;
 
 /// What is started for each session.
 #[derive(Clone, Debug)]
@@ -47,8 +49,8 @@ pub(crate) struct Process {
 impl Program {
     /// Starts it; `patience` is how long it may take to end, once asked to and once told.
     pub(crate) fn start(&self, patience: Duration) -> io::Result<Started> {
-        let mut child = self.prepared(patience).spawn()?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let mut prepared = self.prepared(patience);
+        let (mut child, group) = orphans::start(|| prepared.spawn())?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -83,6 +85,21 @@ impl Process {
 
     /// Ends the child, whose input has been closed already, and waits until it is gone.
     pub(crate) async fn end(mut self, patience: Duration) {
+        let child = self.group;
+        self.end_child(patience).await;
+        if let Some(child) = child {
+            orphans::ended(child);
+        }
+        // A keeper that ended by itself has left nobody.
+        #[cfg(target_os = "linux")]
+        if self.is_kept
+            && !self.child.try_wait().is_ok_and(|status| status.is_some_and(|status| status.code().is_some()))
+        {
+            let _ = tokio::task::spawn_blocking(orphans::sweep).await;
+        }
+    }
+
+    async fn end_child(&mut self, patience: Duration) {
         if self.is_kept {
             let whole = patience.saturating_mul(2) + KEEPERS;
             if tokio::time::timeout(whole, self.ended()).await.is_ok() {

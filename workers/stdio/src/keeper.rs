@@ -10,7 +10,8 @@
 //! server has a while to end by itself, then it gets SIGTERM, then everything gets SIGKILL.
 //!
 //! What is not promised: the end of processes that changed to another user while the keeper is not root, of processes
-//! that fork faster than they can be counted, and of anything when the keeper itself is killed by force.
+//! that fork faster than they can be counted. What a keeper leaves that is killed by force is the bridge's to end
+//! (`orphans`); nobody ends it when the bridge is killed at the same time.
 
 use std::ffi::OsString;
 use std::fs;
@@ -133,7 +134,8 @@ fn sweep() {
     complain("processes of a stdio server could not be ended");
 }
 
-fn children() -> Vec<Pid> {
+/// Of this process.
+pub(crate) fn children() -> Vec<Pid> {
     let ours = getpid().as_raw_nonzero().get();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let processes = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -158,5 +160,5 @@ const LOWEST: i32 = 3;
 const FAILED: u8 = 127;
 /// As shells tell of a signal.
 const SIGNALLED: i32 = 128;
-const ROUND: Duration = Duration::from_millis(5);
-const MOST_ROUNDS: u32 = 1000;
+pub(crate) const ROUND: Duration = Duration::from_millis(5);
+pub(crate) const MOST_ROUNDS: u32 = 1000;

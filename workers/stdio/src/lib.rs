@@ -4,7 +4,7 @@
 //! belongs to, which is one child process; without sessions, one process is `shared` by all once `era` has found out that
 //! it serves that era. A `server` is such a process, with its `router`, which says whom each line of the child is for;
 //! `child` starts and ends processes, and a `keeper` beside each
-//! sees to what they start in turn; `frame` and `lines` read what passes through. Ids and progress tokens are ours on
+//! sees to what they start in turn, and `orphans` to what a killed keeper leaves; `frame` and `lines` read what passes through. Ids and progress tokens are ours on
 //! the child's side and the client's own bytes on the other; everything else passes as it was written.
 //!
 //! The bridge never repeats a call: when a child dies, whoever waits is told at once that the outcome is unknown. In a
@@ -19,6 +19,7 @@ mod front;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod lines;
+mod orphans;
 mod outlet;
 mod patience;
 mod reply;
@@ -42,6 +43,8 @@ use kit::{Secret, clock};
 pub use child::Program;
 #[cfg(target_os = "linux")]
 pub use keeper::keeper_main;
+#[cfg(target_os = "linux")]
+pub use orphans::adopt_orphans;
 
 use front::Front;
 use shared::Shared;

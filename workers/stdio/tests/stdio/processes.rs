@@ -47,6 +47,28 @@ async fn a_descendant_that_left_its_parent_its_session_and_its_group_ends_with_t
     .await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_keeper_that_was_killed_leaves_is_ended_and_nobody_elses() {
+    stdio::adopt_orphans().unwrap();
+    with(program("both"), limits(), |client, _stop| {
+        let session = client.open();
+        let told = session.request("1", "daemon", "").result();
+        let (server, daemon) = (Watched::new(&told["pid"]), Watched::new(&told["daemon"]));
+        let other = client.open();
+        let shared = Watched::new(&client.modern("1", "daemon", "").result()["daemon"]);
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", told["pid"])).unwrap();
+        let keeper = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(keeper).unwrap(), rustix::process::Signal::KILL)
+            .unwrap();
+        server.ends();
+        daemon.ends();
+        assert!(shared.is_running());
+        assert_eq!(other.request("1", "told", "").status(), 200);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stays_when_told_to_go_is_killed() {
     with(program("sessions"), limits(), |client, _stop| {
