@@ -178,6 +178,8 @@ fn a_fresh_token_is_made_for_nobody_else_and_only_where_there_is_none() {
     assert_eq!((mode(&place.path().join("bob.key")), token.trim().len()), (0o600, 43));
     assert!(!text(&output.stdout).contains(token.trim()) && !text(&output.stderr).contains(token.trim()));
     assert_eq!(tenants(place.path()), ["bob"], "the list was made too");
+    let next = "playground worker check bob --workers workers.json\n";
+    assert!(text(&output.stderr).contains(next), "{output:?}");
     let output =
         worker(place.path(), &["add", "eve", "127.0.0.1:8", "--token-file", "bob.key", "--new-token", "--no-check"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

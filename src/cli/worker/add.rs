@@ -96,7 +96,7 @@ impl Add {
         // What is in the list now, and not what was there before it was held.
         let listed = held.entries()?;
         for known in registry.rows.iter().chain(&listed) {
-            distinct(&entry, known)?;
+            distinct(&entry, known, &registry)?;
         }
         let fresh = if self.new_token { Fresh::make(&token_path)? } else { Fresh(None) };
         token_file::read(&token_path).map_err(|fault| {
@@ -120,8 +120,10 @@ impl Add {
         if is_fresh {
             say::talk(&format!("made {} with a fresh token, for you alone", token_path.display()));
             say::talk(&format!(
-                "start the worker with that token on {}, and then: playground worker check {}",
-                entry.address, entry.tenant
+                "start the worker with that token on {}, and then: playground worker check {}{}",
+                entry.address,
+                say::quoted(entry.tenant.as_str()),
+                registry.flags
             ));
         }
         taken_up();
@@ -130,7 +132,7 @@ impl Add {
 }
 
 /// Whether there is room for a worker beside a known one.
-fn distinct(entry: &Entry, known: &Entry) -> Result<(), Failure> {
+fn distinct(entry: &Entry, known: &Entry, registry: &Registry) -> Result<(), Failure> {
     let tenant = &known.tenant;
     let what = if entry.tenant == *tenant {
         format!("tenant `{tenant}` has a worker already, at {}", place(known))
@@ -141,8 +143,7 @@ fn distinct(entry: &Entry, known: &Entry) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::message(Code::Exists, what)
-        .hint("nothing was changed; `playground worker list` shows those there are"))
+    Err(Failure::message(Code::Exists, what).hint(format!("nothing was changed; {}", registry.those_there_are())))
 }
 
 /// Whether the worker is there, and refuses whoever is not the edge.

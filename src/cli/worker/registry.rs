@@ -33,6 +33,8 @@ pub(super) struct Source {
 pub(super) struct Registry {
     pub(super) rows: Vec<Entry>,
     pub(super) bounds: Bounds,
+    /// The flags that named them, for a command that a person is to run next.
+    pub(super) flags: String,
     /// The list that can be changed, whether or not it is there yet.
     pub(super) manifest: Option<PathBuf>,
 }
@@ -71,7 +73,19 @@ impl Source {
             Some(_) | None => Vec::new(),
         };
         rows.extend(config.worker.into_iter().map(|worker| worker.entry));
-        Ok(Registry { rows, bounds: config.worker_limits.over(&Bounds::default()), manifest })
+        Ok(Registry { flags: self.flags(), rows, bounds: config.worker_limits.over(&Bounds::default()), manifest })
+    }
+}
+
+impl Source {
+    fn flags(&self) -> String {
+        let flag = |(name, path): (&str, &Option<PathBuf>)| {
+            let path = path.as_ref().filter(|path| !path.as_os_str().is_empty())?;
+            Some(format!(" {name} {}", say::quoted(&path.to_string_lossy())))
+        };
+        // A list that is named stands for itself.
+        let named = [("--workers", &self.workers), ("--config", &self.config)];
+        named.into_iter().find_map(flag).unwrap_or_default()
     }
 }
 
@@ -81,8 +95,11 @@ impl Registry {
     }
 
     pub(super) fn missing(&self, tenant: &Tenant) -> Failure {
-        Failure::message(Code::Missing, format!("tenant `{tenant}` has no worker"))
-            .hint("`playground worker list` shows those there are")
+        Failure::message(Code::Missing, format!("tenant `{tenant}` has no worker")).hint(self.those_there_are())
+    }
+
+    pub(super) fn those_there_are(&self) -> String {
+        format!("`playground worker list{}` shows those there are", self.flags)
     }
 
     /// The list to change.

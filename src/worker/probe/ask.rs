@@ -28,14 +28,24 @@ pub enum ProbeFault {
     Broken(#[source] hyper::Error),
     #[error("it refuses the token: {0}")]
     Refused(StatusCode),
-    #[error("it answers {0}")]
-    Unwell(StatusCode),
+    #[error("it answers {0}{1}")]
+    Unwell(StatusCode, Said),
     #[error("its answer is too large")]
     TooLarge,
     #[error("its token or its session id cannot stand in a header")]
     Header,
     #[error("it speaks no era of the protocol: neither server/discover nor initialize gives a result ({0})")]
     NoEra(StatusCode),
+}
+
+/// What an answer tells a person about a fault: bounded, in one line.
+#[derive(Debug)]
+pub struct Said(Option<String>);
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |text| write!(f, " and says: {text}"))
+    }
 }
 
 /// A question's text, and what its head says beside it.
@@ -84,6 +94,26 @@ impl Answer {
         self.messages.iter().map(Vec::len).sum()
     }
 
+    fn said(&self, bearer: &Secret) -> Said {
+        #[derive(serde::Deserialize)]
+        struct Whole {
+            error: Told,
+        }
+        #[derive(serde::Deserialize)]
+        struct Told {
+            message: String,
+        }
+        let whole = || self.messages.first().map(|text| String::from_utf8_lossy(text).into_owned());
+        let text = self.message::<Whole>().map(|whole| whole.error.message).or_else(whole).unwrap_or_default();
+        // A worker may repeat the head that it was asked with.
+        let text = text.replace(bearer.expose(), "…");
+        let text = text.trim().chars().take(MOST_SAID).flat_map(|char| {
+            let is_escaped = !matches!(char, '"' | '\'');
+            is_escaped.then(|| char.escape_debug()).into_iter().flatten().chain((!is_escaped).then_some(char))
+        });
+        Said(Some(text.collect()).filter(|text: &String| !text.is_empty()))
+    }
+
     /// The message in it that has this form.
     pub(crate) fn message<T: DeserializeOwned>(&self) -> Option<T> {
         self.messages.iter().find_map(|message| serde_json::from_slice(message).ok())
@@ -96,7 +126,7 @@ pub(crate) async fn ask(worker: &Upstream, question: Question, patience: Duratio
     match answer.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(ProbeFault::Refused(answer.status)),
         // Anything a client might have done wrong is an answer: that this era is not spoken.
-        status if status.is_server_error() => Err(ProbeFault::Unwell(status)),
+        status if status.is_server_error() => Err(ProbeFault::Unwell(status, answer.said(&worker.bearer))),
         _ => Ok(answer),
     }
 }
@@ -208,6 +238,9 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"probe","method":"initialize",
 const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const SESSION: &str = "mcp-session-id";
+
+/// A sentence or two.
+const MOST_SAID: usize = 300;
 
 /// Instructions may be long, and a page of tools too.
 const MOST_BYTES: usize = 1 << 20;

@@ -109,7 +109,10 @@ async fn a_worker_that_refuses_the_token_or_speaks_nothing_is_a_fault() {
     let refusing = scripted(|_| (401, "", "")).await;
     assert!(matches!(probe(&refusing.upstream, PATIENCE).await, Err(ProbeFault::Refused(_))));
     let unwell = scripted(|_| (503, "", "")).await;
-    assert!(matches!(probe(&unwell.upstream, PATIENCE).await, Err(ProbeFault::Unwell(_))));
+    assert!(matches!(probe(&unwell.upstream, PATIENCE).await, Err(ProbeFault::Unwell(..))));
+    let told = scripted(|_| (503, "", "{\"error\":{\"message\":\"no\\u001b[31m \\\"room\\\"\"}}")).await;
+    let fault = probe(&told.upstream, PATIENCE).await.expect_err("unwell").to_string();
+    assert_eq!(fault, "it answers 503 Service Unavailable and says: no\\u{1b}[31m \"room\"");
     let other = scripted(|_| (404, "", "")).await;
     assert!(matches!(probe(&other.upstream, PATIENCE).await, Err(ProbeFault::NoEra(_))));
 }
