@@ -37,8 +37,8 @@ export async function fleet(folder) {
   }));
   const edge = new Process('edge', [
     bin, 'mcp-http', '--bind', '127.0.0.1:0', '--state', `${folder}/state`, '--drain-secs', '10', '--tenant-rate', '100000',
-    // Short, so that what is remembered of ended sessions is forgotten within the run.
-    '--idle-timeout-secs', '30', '--max-sessions-per-tenant', '2000', '--faculties-workers', `${folder}/workers.json`,
+    // Short, so that sessions which were left have ended when the run looks.
+    '--idle-timeout-secs', '15', '--max-sessions-per-tenant', '2000', '--faculties-workers', `${folder}/workers.json`,
   ], { log: folder });
   edge.start();
   const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(await edge.line(/^ready http/, { ms: 30_000 }));

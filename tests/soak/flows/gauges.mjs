@@ -1,10 +1,10 @@
 // What the edge itself says there is of everything that comes and goes.
 import { request } from 'node:http';
 
-/** Each gauge of `/metrics` with the sum of its series; none where this build has no metrics. */
+/** Each gauge of `/metrics` with the sum of its series. */
 export async function gauges(socketPath) {
   const { status, text } = await ask(socketPath, '/metrics');
-  if (status !== 200) return {};
+  if (status !== 200) throw new Error(`/metrics says ${status}`);
   const names = new Set([...text.matchAll(/^# TYPE (\S+) gauge$/gm)].map(([, name]) => name));
   const sums = {};
   for (const [, name, value] of text.matchAll(/^([a-zA-Z_:][\w:]*)(?:\{.*\})? ([-+.\deE]+)/gm)) {
