@@ -19,6 +19,7 @@ use crate::app::{self, BuildError, KeyError};
 use crate::config::{Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
+use crate::regular;
 use crate::state::StateDir;
 use crate::store::{Loose, Opener};
 use crate::telemetry::Verbosity;
@@ -119,8 +120,9 @@ impl Quickstart {
     }
 
     async fn known(&self, state: &StateDir, file: &Path) -> Result<Option<Secret>, Failure> {
-        let token = match std::fs::read_to_string(file) {
-            Ok(text) => Secret::new(text.trim_end()),
+        let token = match regular::text(file, MOST_TOKEN).map_err(std::io::Error::from) {
+            // One that is too long is nobody's token.
+            Ok(text) => Secret::new(text.unwrap_or_default().trim_end()),
             Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(fault) => {
                 return Err(anyhow::Error::new(fault).context(format!("read {}", file.display())).into());
@@ -203,6 +205,9 @@ impl From<BuildError> for Failure {
         }
     }
 }
+
+/// Far more than any has.
+const MOST_TOKEN: usize = 4096;
 
 const EXAMPLE: &str = "\
 Example:

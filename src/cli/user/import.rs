@@ -179,7 +179,9 @@ impl Import {
 
     fn meta(&self) -> Result<Meta, Failure> {
         let path = self.from.join(META);
-        let text = std::fs::read(&path).map_err(|fault| {
+        let mut text = Vec::new();
+        let read = plain(&path, OFlags::RDONLY).and_then(|file| file.take(MOST_META).read_to_end(&mut text));
+        read.map_err(|fault| {
             Failure::new(anyhow::Error::new(fault).context(format!("read {}", path.display())))
                 .hint("only a whole export has this file")
         })?;
@@ -268,6 +270,9 @@ fn begins_with(stream: &mut impl io::Read, with: File) -> io::Result<bool> {
         }
     }
 }
+
+/// A few settings.
+const MOST_META: u64 = 1 << 20;
 
 /// As the settings name it.
 const INODES: &str = "inodes";
