@@ -115,6 +115,8 @@ pub(crate) enum Cause {
     NoWorker,
     // What became of it.
     NotSent,
+    /// It did not know the session that the edge keeps with it for stateless clients.
+    Forgotten,
     Timeout {
         after: Duration,
     },
@@ -240,6 +242,7 @@ impl Cause {
             }
             Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Broken
+            | Self::Forgotten
             | Self::WorkerRefusedUs
             | Self::WorkerAnswerUnusable(_)
             | Self::ReplyTooLarge { .. }
@@ -297,6 +300,7 @@ impl Cause {
             | Self::SessionNotEnded
             | Self::NoWorker
             | Self::NotSent
+            | Self::Forgotten
             | Self::Timeout { .. }
             | Self::Broken
             | Self::WorkerRefusedUs
@@ -309,8 +313,10 @@ impl Cause {
 
     fn fault(&self) -> Fault {
         match self {
-            Self::EdgeBusy | Self::SessionNotEnded | Self::NoWorker | Self::ReplyUnheld { most: None } => Fault::Us,
-            Self::NotSent
+            Self::EdgeBusy | Self::SessionNotEnded | Self::ReplyUnheld { most: None } => Fault::Us,
+            Self::NoWorker
+            | Self::NotSent
+            | Self::Forgotten
             | Self::Timeout { .. }
             | Self::Broken
             | Self::WorkerRefusedUs

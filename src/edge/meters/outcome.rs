@@ -76,6 +76,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::SessionNotEnded => (Outcome::Busy, Reason::Session("not_recorded")),
         Cause::NoWorker
         | Cause::NotSent
+        | Cause::Forgotten
         | Cause::Timeout { .. }
         | Cause::Broken
         | Cause::WorkerRefusedUs

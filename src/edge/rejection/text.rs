@@ -150,6 +150,9 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::NotSent => "This server's worker is not reachable. The request was not sent. \
              Next: try once more in a few seconds; if it stays down, tell the operator."
             .into(),
+        Cause::Forgotten => "The worker does not know the session that this server keeps with it any more. By its word it \
+             has not carried out the call, which was not repeated. Next: call again, and a fresh session is opened for it."
+            .into(),
         Cause::Timeout { after } => format!(
             "The worker did not answer within {} s. Outcome unknown: the call may or may not have taken effect, and it \
              was not repeated. Next: check the state before calling again.",
@@ -158,8 +161,8 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::Broken => "The worker broke off without an answer. Outcome unknown: the call may or may not have taken \
              effect, and it was not repeated. Next: check the state before calling again."
             .into(),
-        Cause::WorkerRefusedUs => "The worker rejected this server's own configuration. The call had no effect. \
-             Next: tell the operator."
+        Cause::WorkerRefusedUs => "The worker refused this server's own word, or sent it elsewhere. By that it has not carried \
+             out the call, which was not repeated. Next: tell the operator."
             .into(),
         Cause::WorkerAnswerUnusable(problem) => format!(
             "The worker's answer is not usable: {problem}. Outcome unknown, and the call was not repeated. \

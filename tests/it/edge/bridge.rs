@@ -369,7 +369,7 @@ async fn a_client_that_leaves_is_a_cancellation_that_the_worker_hears_of() {
 }
 
 #[tokio::test]
-async fn a_call_into_a_session_that_the_worker_has_forgotten_is_sent_once_more_in_a_new_one_and_no_oftener() {
+async fn a_call_into_a_session_that_the_worker_has_forgotten_is_not_repeated_and_the_next_one_works() {
     const GONE: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     const TEXT: &str =
         r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#;
@@ -390,9 +390,32 @@ async fn a_call_into_a_session_that_the_worker_has_forgotten_is_sent_once_more_i
         .await;
         let edge = bridged(&[("alice", &worker)]).start().await;
         let answer = called(&edge, "t").await;
-        assert_eq!(answer.status, if lives { 200 } else { 502 }, "{answer:?}");
+        assert_eq!((answer.status, answer.json()["error"]["code"].as_i64()), (502, Some(-31502)), "{answer:?}");
+        assert!(answer.text().contains("not repeated"), "{answer:?}");
+        assert_eq!(called(&edge, "t").await.status, if lives { 200 } else { 502 }, "in a session of its own");
         let calls = of(&worker, "tools/call").await;
         let sessions: Vec<_> = calls.iter().map(|arrival| arrival.header("mcp-session-id").unwrap()).collect();
+        assert_eq!(sessions, ["S1", "S2"]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_without_effect_is_asked_once_more_in_a_fresh_session_and_no_oftener() {
+    for lives in [true, false] {
+        let worker = worker(move |arrival, mut talk| async move {
+            if lives && arrival.header("mcp-session-id") == Some("S2") {
+                talk.reply(&arrival).await;
+            } else {
+                talk.send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
+            }
+            Next::Keep(talk)
+        })
+        .await;
+        let edge = bridged(&[("alice", &worker)]).start().await;
+        let answer = ask(&edge, "tok-alice", "tools/list", "", &request("1", "tools/list", "", "")).await;
+        assert_eq!(answer.status, if lives { 200 } else { 502 }, "{answer:?}");
+        let lists = of(&worker, "tools/list").await;
+        let sessions: Vec<_> = lists.iter().map(|arrival| arrival.header("mcp-session-id").unwrap()).collect();
         assert_eq!(sessions, ["S1", "S2"]);
     }
 }

@@ -350,7 +350,7 @@ async fn a_session_that_the_worker_has_forgotten_ends_its_subscriptions_and_the_
     let edge = speaking.bridged().start().await;
     let mut listener = listen(&edge, "1", &json!({ "toolsListChanged": true })).await;
     listener.acknowledged().await;
-    assert_eq!(called(&edge, "t").await.status, 200, "in a new session");
+    assert_eq!(called(&edge, "t").await.status, 502, "it is not sent again");
     listener.is_completed().await;
     let mut again = listen(&edge, "2", &json!({ "toolsListChanged": true })).await;
     again.acknowledged().await;

@@ -29,6 +29,8 @@ pub(super) enum Wants {
     Changes,
     /// The tools, in which the client finds how it is to call them.
     Tools,
+    /// The result of what may change something, and therefore goes out once.
+    Effect,
     /// The worker's result, with or without a word on how long it may be kept.
     Result { cacheable: bool },
 }
@@ -44,7 +46,8 @@ impl Ask {
         let wants = match method.as_str() {
             "server/discover" => Wants::Discovery,
             "subscriptions/listen" => Wants::Changes,
-            "tools/call" | "prompts/get" | "completion/complete" => Wants::Result { cacheable: false },
+            "tools/call" => Wants::Effect,
+            "prompts/get" | "completion/complete" => Wants::Result { cacheable: false },
             "tools/list" => Wants::Tools,
             "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read" => {
                 Wants::Result { cacheable: true }
@@ -108,7 +111,7 @@ impl Wants {
         match self {
             Self::Discovery | Self::Tools => true,
             Self::Result { cacheable } => cacheable,
-            Self::Changes => false,
+            Self::Changes | Self::Effect => false,
         }
     }
 }

@@ -109,7 +109,13 @@ impl Exchange {
             let number = used.number();
             match self.send(&used, number).await {
                 Ok(Sent::Answered) => return Ok(()),
-                Ok(Sent::Forgotten) => used.forget(),
+                Ok(Sent::Forgotten) => {
+                    used.forget();
+                    // Its word may be wrong, and what has an effect must not have it twice.
+                    if self.ask.wants == Wants::Effect {
+                        return Err(Stop::Fault(Cause::Forgotten));
+                    }
+                }
                 Err(stop) => {
                     let leaves = matches!(stop, Stop::Gone | Stop::Fault(Cause::Timeout { .. }));
                     // To a worker without sessions the end of the exchange says it.
@@ -215,7 +221,7 @@ impl From<Cause> for Stop {
     }
 }
 
-/// A request is sent once more only where the worker says that it knows no such session.
+/// A request without effect is sent once more where the worker says that it knows no such session.
 pub(super) const SENDS: usize = 2;
 
 pub(super) const FORGETFUL: Cause = Cause::WorkerAnswerUnusable("it forgets each session as soon as it is open");

@@ -54,6 +54,7 @@ fn causes() -> Vec<Cause> {
         Cause::SessionNotEnded,
         Cause::NoWorker,
         Cause::NotSent,
+        Cause::Forgotten,
         Cause::Timeout { after: AGAIN },
         Cause::Broken,
         Cause::WorkerRefusedUs,

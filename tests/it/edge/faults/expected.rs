@@ -114,7 +114,7 @@ fn head(fault: Fault) -> Expected {
         Fault::Closes | Fault::Resets | Fault::Dies | Fault::NoHttp => Refused(502, BROKEN),
         Fault::Stalls | Fault::EndlessInterim => Refused(504, UNKNOWN),
         Fault::SwitchesProtocols => Refused(502, UNKNOWN),
-        Fault::Redirects(_) | Fault::RefusesUs(_) => Refused(502, "The call had no effect"),
+        Fault::Redirects(_) | Fault::RefusesUs(_) => Refused(502, "By that it has not carried"),
         Fault::Refuses => None("the connection stands"),
         Fault::SaysMore
         | Fault::SaysLess
