@@ -1,8 +1,13 @@
 //! How often a tenant may call.
+//!
+//! A refusal is work too, and who is refused can ask again at once. As many as a tenant may have requests are told at
+//! once; those beyond them are held back, so that a connection of a flood costs a few refusals a second and not
+//! thousands, which other tenants would feel. Nothing of the request is kept meanwhile.
 
 use std::time::Duration;
 
 use kit::Tenant;
+use tokio::time::sleep;
 
 use crate::edge::buckets::Buckets;
 use crate::edge::gate::Gate;
@@ -12,6 +17,8 @@ use crate::identity::Principal;
 /// The third gate.
 pub(crate) struct Rate {
     tenants: Buckets<Tenant>,
+    /// Refusals that are told at once.
+    refusals: Buckets<Tenant>,
 }
 
 /// A request within its tenant's rate, for something that the edge serves.
@@ -25,7 +32,8 @@ pub(crate) struct Paced {
 impl Rate {
     pub(crate) fn new(rates: &Rates) -> Self {
         let each = Duration::from_secs(1) / rates.tenant_per_second.max(1);
-        Self { tenants: Buckets::new(each, rates.tenant_burst, rates.most_tenants) }
+        let buckets = || Buckets::new(each, rates.tenant_burst, rates.most_tenants);
+        Self { tenants: buckets(), refusals: buckets() }
     }
 
     /// Tenants that are remembered.
@@ -39,8 +47,15 @@ impl Gate for Rate {
     type Passed = Paced;
 
     async fn check(&self, request: Authenticated) -> Result<Paced, Rejection> {
-        let taken = self.tenants.take(request.principal().tenant().clone());
-        taken.map_err(|empty| Cause::TooManyRequests { again: empty.again })?;
+        let tenant = request.principal().tenant().clone();
+        if let Err(empty) = self.tenants.take(tenant.clone()) {
+            drop(request);
+            // Dropped here, the client has gone and nobody is to be told.
+            if self.refusals.take(tenant).is_err() {
+                sleep(HELD_BACK).await;
+            }
+            return Err(Cause::TooManyRequests { again: empty.again }.into());
+        }
         let (bounded, principal) = request.into_parts();
         // Only now may the caller learn that there is nothing here.
         let (head, body, verb) = bounded.settle()?;
@@ -70,8 +85,15 @@ impl Paced {
     }
 }
 
+/// Below the least that `Retry-After` says, which is in whole seconds: who waits as told never meets it.
+const HELD_BACK: Duration = Duration::from_millis(250);
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::Rate;
     use crate::edge::gate::Gate;
     use crate::edge::{Authenticated, Cause, Rates};
@@ -89,6 +111,22 @@ mod tests {
         }
         assert!(matches!(check(&rate, "alice", "/mcp").await, Err(Cause::TooManyRequests { .. })));
         assert_eq!(check(&rate, "bob", "/mcp").await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_again_and_again_is_told_later() {
+        let rate = Rate::new(&Rates { tenant_per_second: 1, tenant_burst: 2, ..Rates::default() });
+        let mut told = Vec::new();
+        for _ in 0..5 {
+            // No time at all: what is known at once is told, and nothing else.
+            told.push(timeout(Duration::ZERO, check(&rate, "alice", "/mcp")).await.is_ok());
+        }
+        assert_eq!(told, [true, true, true, true, false], "two pass, two are refused at once");
+        assert!(
+            matches!(check(&rate, "alice", "/mcp").await, Err(Cause::TooManyRequests { .. })),
+            "and told in the end"
+        );
+        assert_eq!(timeout(Duration::ZERO, check(&rate, "bob", "/mcp")).await, Ok(Ok(())), "nobody else waits");
     }
 
     #[tokio::test]
