@@ -206,19 +206,10 @@ fn home(directory: &OwnedFd) -> Result<Option<Owner>, Errno> {
 }
 
 fn wait_for(lock: &OwnedFd, path: &Path) -> Result<(), ChangeError> {
-    let began = kit::clock::now();
-    loop {
-        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(fault) => {
-                return Err(ChangeError::Io { what: "lock", path: path.to_owned(), source: fault.into() });
-            }
-        }
-        if kit::clock::now().duration_since(began) > LOCK_WAIT {
-            return Err(ChangeError::Busy { path: path.to_owned(), waited: LOCK_WAIT });
-        }
-        std::thread::sleep(LOCK_POLL);
+    let attempt = || rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive);
+    match kit::patience::until(LOCK_WAIT, attempt, |fault| matches!(*fault, Errno::AGAIN | Errno::INTR)) {
+        Err(Errno::AGAIN | Errno::INTR) => Err(ChangeError::Busy { path: path.to_owned(), waited: LOCK_WAIT }),
+        other => other.map_err(|fault| ChangeError::Io { what: "lock", path: path.to_owned(), source: fault.into() }),
     }
 }
 
@@ -236,4 +227,3 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A writer holds the lock for some milliseconds; who holds it this long has stopped.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
-const LOCK_POLL: Duration = Duration::from_millis(2);

@@ -291,7 +291,7 @@ impl<V: View> Inner<V> {
                 tracing::info!(store = %self.name().display(), count, again, "read the {}", V::Document::CALLED);
             }
             Err(fault) => {
-                let fault = chain(&self.named(fault));
+                let fault = kit::chain(&self.named(fault));
                 if !state.is_news(&fault) {
                     return;
                 }
@@ -334,17 +334,6 @@ fn read_file<V: View>(file: OwnedFd, loose: Loose) -> (Held, Read<V>) {
         (V::from(reading.document), warnings)
     });
     (held, read)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// How long the one who may open the file may take for it.

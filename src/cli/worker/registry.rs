@@ -137,18 +137,16 @@ impl Held {
         let mut lock = OpenOptions::new();
         let lock = lock.write(true).create(true).truncate(false).mode(0o600).custom_flags(at_once).open(&lock_path);
         let lock = lock.map_err(at("lock"))?;
-        let began = kit::clock::now();
-        while let Err(fault) = lock.try_lock() {
-            match fault {
-                TryLockError::Error(fault) => return Err(at("lock")(fault)),
-                TryLockError::WouldBlock if kit::clock::now().saturating_duration_since(began) > PATIENCE => {
-                    return Err(Failure::message(
-                        Code::Failed,
-                        format!("{} is being changed by another process", path.display()),
-                    )
-                    .hint("wait until that has ended, and try again; nothing was changed"));
-                }
-                TryLockError::WouldBlock => std::thread::sleep(PAUSE),
+        let held = |fault: &TryLockError| matches!(fault, TryLockError::WouldBlock);
+        match kit::patience::until(PATIENCE, || lock.try_lock(), held) {
+            Ok(()) => {}
+            Err(TryLockError::Error(fault)) => return Err(at("lock")(fault)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::message(
+                    Code::Failed,
+                    format!("{} is being changed by another process", path.display()),
+                )
+                .hint("wait until that has ended, and try again; nothing was changed"));
             }
         }
         let (text, mode) = match std::fs::metadata(&path) {
@@ -196,4 +194,3 @@ pub(super) fn taken_up() {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(20);

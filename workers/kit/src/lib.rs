@@ -2,13 +2,14 @@
 //!
 //! The vocabulary comes first, and the edge uses nothing else of this crate: who a call is for ([`Tenant`]), what must
 //! not be printed ([`Secret`]), how an edge names both on the loopback hop ([`header`]), the one reader of the clock
-//! ([`clock`]), the one door through which tasks are started ([`tasks`]), the way a small file is replaced ([`durable`]) and how
-//! an event stream is read ([`sse`]).
+//! ([`clock`]), the one door through which tasks are started ([`tasks`]), the way a small file is replaced ([`durable`]), the
+//! wait for a lock ([`patience`]), a fault in one line ([`chain()`]) and how an event stream is read ([`sse`]).
 //!
 //! Then comes what a worker needs: the trait that it implements ([`worker`]), served over loopback HTTP ([`http`]) or over
 //! standard input and output ([`stdio`]).
 
 pub mod ballast;
+mod chain;
 pub mod clock;
 pub mod durable;
 #[cfg(feature = "mcp")]
@@ -16,6 +17,7 @@ mod handler;
 pub mod header;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod patience;
 mod secret;
 pub mod sse;
 #[cfg(feature = "stdio")]
@@ -25,5 +27,6 @@ mod tenant;
 #[cfg(feature = "mcp")]
 pub mod worker;
 
+pub use chain::chain;
 pub use secret::Secret;
 pub use tenant::{Tenant, TenantError};

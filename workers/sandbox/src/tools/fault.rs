@@ -2,7 +2,6 @@
 //!
 //! What the log says is more: a model gets no path of this host and no chain of causes.
 
-use std::error::Error;
 use std::fmt::Display;
 
 use super::{Bounds, Trouble, words};
@@ -185,12 +184,6 @@ fn operator(what: &str, reference: Option<&str>) -> String {
 }
 
 fn log(fault: &BackendError, tool: &str, reference: Option<&str>) {
-    let mut causes = fault.to_string();
-    let mut next = fault.source();
-    while let Some(cause) = next {
-        causes.push_str(": ");
-        causes.push_str(&cause.to_string());
-        next = cause.source();
-    }
+    let causes = kit::chain(fault);
     tracing::error!(tool, reference, %causes, "a sandbox could not be used");
 }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, fstatvfs, mkdirat, openat};
+use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
     open_tree,
@@ -89,7 +90,7 @@ impl Disk {
                     let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
                     chownat(&self.mount, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
                 }
-                Err(rustix::io::Errno::EXIST) => {}
+                Err(Errno::EXIST) => {}
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -101,7 +102,7 @@ impl Disk {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         match open_tree(&self.mount, folder, flags) {
             Ok(part) => Ok(Some(part)),
-            Err(rustix::io::Errno::INVAL) => Ok(None),
+            Err(Errno::INVAL) => Ok(None),
             Err(fault) => Err(fault.into()),
         }
     }
@@ -149,22 +150,13 @@ impl Disk {
     }
 }
 
-/// Waits for the lock of an image. There is no way to wait under a deadline but to ask again.
+/// Waits for the lock of an image.
 fn lock(file: &File) -> io::Result<()> {
-    let deadline = kit::clock::now() + LETTING_GO;
-    let mut pause = Duration::from_micros(200);
-    loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if kit::clock::now() < deadline => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the disk is still in use"));
-            }
-            Err(fault) => return Err(fault.into()),
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
+    let attempt = || flock(file, FlockOperation::NonBlockingLockExclusive);
+    kit::patience::until(LETTING_GO, attempt, |fault| *fault == Errno::WOULDBLOCK).map_err(|fault| match fault {
+        Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::TimedOut, "the disk is still in use"),
+        fault => fault.into(),
+    })
 }
 
 /// The folders of a tenant that lie on its disk.
