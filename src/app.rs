@@ -4,8 +4,10 @@
 //! serves until a signal. The children's own lives are [`edge_main`] and [`worker_main`].
 
 mod changeable;
+mod child;
 mod edge_half;
 mod edge_user;
+mod fault;
 pub mod operate;
 mod secrets;
 mod session_keys;
@@ -14,16 +16,12 @@ mod tls_files;
 pub mod words;
 mod worker_half;
 
-use std::error::Error;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
 use crate::admin::operator::{self, Asked};
@@ -35,15 +33,15 @@ use crate::state::{Lock, StateDir, StateError};
 use crate::store::Loose;
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
 use crate::worker::child::{Program, User};
-use crate::worker::entry::Placed;
-use crate::worker::manifest::ManifestFault;
 use changeable::Changeable;
+use fault::io;
 use words::{BeginEdge, BeginWorker, Upstream};
 
 pub use crate::supervise::Outcome;
 pub use changeable::{Again, WorkerFault};
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
+pub use fault::BuildError;
 pub use secrets::{SecretError, bearer, fresh as fresh_token};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use strict::StrictFault;
@@ -70,43 +68,6 @@ pub struct App {
     socket: Option<PathBuf>,
     monitoring: Option<Place>,
     _lock: Option<Lock>,
-}
-
-/// Why a service did not come up.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    #[error("listen on {address}")]
-    Bind {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{0}")]
-    Io(&'static str, #[source] io::Error),
-    #[error(transparent)]
-    State(#[from] StateError),
-    #[error("the socket for monitoring")]
-    Monitoring(#[from] SocketError),
-    #[error(transparent)]
-    Manifest(#[from] ManifestFault),
-    #[error(transparent)]
-    Entry(#[from] Placed),
-    #[error("{} faults", .0.len())]
-    Several(Vec<BuildError>),
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    #[error(transparent)]
-    Keys(#[from] KeyError),
-    #[error("a native worker of the configuration")]
-    Worker(#[from] WorkerFault),
-    #[error(transparent)]
-    Strict(#[from] StrictFault),
-    #[error("choose the edge's user")]
-    User(#[from] NoUser),
-    #[error(transparent)]
-    Tls(#[from] TlsFault),
-    #[error("the service did not start")]
-    Ended(Outcome),
 }
 
 /// Binds, opens and starts all that a configuration names. `again` yields it once more for a reload.
@@ -193,12 +154,12 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
 /// All that stands in the way of serving a configuration, found without listening; blocking.
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {
-    let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| chain(fault)).collect();
-    problems.extend(edge_user(config).err().map(|fault| chain(&fault)));
+    let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| kit::chain(fault)).collect();
+    problems.extend(edge_user(config).err().map(|fault| kit::chain(&fault)));
     let monitoring = config.admin_socket.as_deref().map(socket::could_listen);
-    problems.extend(monitoring.and_then(Result::err).map(|fault| chain(&fault)));
+    problems.extend(monitoring.and_then(Result::err).map(|fault| kit::chain(&fault)));
     let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
-    problems.extend(listed.err().map(|fault| chain(&fault)));
+    problems.extend(listed.err().map(|fault| kit::chain(&fault)));
     problems
 }
 
@@ -264,33 +225,6 @@ async fn heed(mut hangups: Hangups, ask: mpsc::Sender<Asked>) {
     }
 }
 
-/// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone, its edge
-/// until it has ended.
-fn taken<T>(take: impl Fn() -> Result<T, StateError>) -> Result<T, StateError> {
-    let began = kit::clock::now();
-    loop {
-        match take() {
-            Err(StateError::Held(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Waits a little for a socket whose last service was killed: its edge ends only when it has seen that.
-fn left(listen: impl Fn() -> Result<Listening, SocketError>) -> Result<Listening, SocketError> {
-    let began = kit::clock::now();
-    loop {
-        match listen() {
-            Err(SocketError::InUse(_)) if kit::clock::now().saturating_duration_since(began) < LOCK_WAIT => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            done => return done,
-        }
-    }
-}
-
 fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
     let at = |source| BuildError::Bind { address, source };
     let listener = TcpListener::bind(address).map_err(at)?;
@@ -352,71 +286,19 @@ fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
     std::path::absolute(path).map_err(io("find the working directory"))
 }
 
-fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
-    move |source| BuildError::Io(what, source)
+/// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone, its edge
+/// until it has ended.
+fn taken<T>(take: impl Fn() -> Result<T, StateError>) -> Result<T, StateError> {
+    kit::patience::until(LOCK_WAIT, take, |fault| matches!(fault, StateError::Held(_)))
 }
 
-/// Runs a child to its end. What is still running then is left to the end of the process.
-fn child_runtime(life: impl Future<Output = ExitCode>) -> ExitCode {
-    // Each client or command costs descriptors, and the usual soft limit of 1024 is for programs that call select.
-    let files = getrlimit(Resource::Nofile);
-    if let Err(fault) = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }) {
-        return child_fault("child", &io::Error::from(fault));
-    }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(fault) => return child_fault("child", &fault),
-    };
-    let code = runtime.block_on(async {
-        // Only the control socket ends a child: a signal to the whole group must not overtake the drain.
-        let Ok(mut signals) = StopSignals::listen() else { return ExitCode::FAILURE };
-        let life = std::pin::pin!(life);
-        let Ok(mut hangups) = Hangups::listen() else { return ExitCode::FAILURE };
-        let deaf = async {
-            loop {
-                tokio::select! {
-                    () = signals.next() => {}
-                    _ = hangups.next() => {}
-                }
-            }
-        };
-        tokio::select! {
-            code = life => code,
-            () = deaf => ExitCode::FAILURE,
-        }
-    });
-    runtime.shutdown_background();
-    code
+/// Waits a little for a socket whose last service was killed: its edge ends only when it has seen that.
+fn left(listen: impl Fn() -> Result<Listening, SocketError>) -> Result<Listening, SocketError> {
+    kit::patience::until(LOCK_WAIT, listen, |fault| matches!(fault, SocketError::InUse(_)))
 }
-
-/// Says why a child could not even begin, where there is no better place than the log.
-fn child_fault(role: &str, fault: &dyn Error) -> ExitCode {
-    use std::io::Write as _;
-    let _ = writeln!(io::stderr().lock(), "error: {role}: {}", chain(fault));
-    ExitCode::FAILURE
-}
-
-fn chain(fault: &dyn Error) -> String {
-    let mut text = fault.to_string();
-    let mut cause = fault.source();
-    while let Some(fault) = cause {
-        let more = fault.to_string();
-        // A transparent error repeats its cause.
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = fault.source();
-    }
-    text
-}
-
-/// A supervisor sends the configuration before anything else.
-const BEGIN_WAIT: Duration = Duration::from_secs(10);
 
 /// A killed service's worker ends its tenants within two seconds.
 const LOCK_WAIT: Duration = Duration::from_secs(3);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

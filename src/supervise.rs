@@ -11,11 +11,14 @@
 //!                                         second signal at any point ──> kill both ──> Cut
 //! ```
 
+mod fallen;
 mod kept;
+mod outcome;
 mod plan;
 mod reload;
 mod stamps;
 mod starting;
+mod stopping;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -29,28 +32,14 @@ use crate::admin::talk;
 use crate::admin::words::Refusal;
 use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
 use crate::signal::StopSignals;
-use crate::worker::restart::{Ending, Next, Policy};
+use crate::worker::restart::{Ending, Policy};
 use kept::{Event, Kept, Up};
 use reload::Reloads;
 
+pub use outcome::Outcome;
 pub use plan::{EdgePlan, Plan, WorkerPlan};
 pub use reload::{Fresh, Reading, Reread};
 pub use stamps::Stamps;
-
-/// How a service ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A signal asked for it, and everything came to its end.
-    Stopped,
-    /// A second signal asked for it at once.
-    Cut,
-    /// The worker could not prove that a command tree is dead.
-    ControlLost,
-    /// It cannot run like this, and a restart would change nothing.
-    Misconfigured(String),
-    /// It could not start.
-    Fell(String),
-}
 
 /// What the children said when they were ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,37 +134,6 @@ impl Supervisor {
         }
     }
 
-    async fn until_ready(&mut self, signals: &mut StopSignals) -> Result<(), Outcome> {
-        if self.plan.worker.is_some() {
-            self.start_worker().map_err(|fault| Outcome::Fell(chain(&fault)))?;
-        }
-        self.start_edge().map_err(|fault| Outcome::Fell(chain(&fault)))?;
-        let deadline = tokio::time::sleep(START_WAIT);
-        tokio::pin!(deadline);
-        while !self.is_ready() {
-            tokio::select! {
-                happening = self.next() => self.handle(happening),
-                () = signals.next() => return Err(Outcome::Stopped),
-                () = &mut deadline => {
-                    let late = if self.edge.is_ready() { "worker" } else { "edge" };
-                    return Err(Outcome::Fell(format!("the {late} was not ready within {} s", START_WAIT.as_secs())));
-                }
-            }
-            if let Some(outcome) = self.verdict.take() {
-                return Err(outcome);
-            }
-        }
-        self.phase = Phase::Running;
-        Ok(())
-    }
-
-    /// Whether the next call will be answered by whom it is for.
-    fn is_ready(&self) -> bool {
-        let worker =
-            (self.worker.is_ready() && self.edge_sees_worker) || self.worker.is_hopeless() || !self.has_worker();
-        self.edge.is_ready() && worker
-    }
-
     /// Keeps the children running until a signal, or until going on would be wrong.
     pub async fn run(mut self, signals: &mut StopSignals) -> Outcome {
         loop {
@@ -187,59 +145,6 @@ impl Supervisor {
                 return self.stop(outcome, signals).await;
             }
         }
-    }
-
-    /// Drains the edge, then ends the worker. Another signal ends both at once.
-    async fn stop(mut self, outcome: Outcome, signals: &mut StopSignals) -> Outcome {
-        self.phase = Phase::Stopping;
-        self.reload_no_more();
-        let most = self.plan.drain.as_secs();
-        tracing::info!("stopping: calls under way may take up to {most} s; a second signal ends them at once");
-        self.edge.say(Down::Edge(ToEdge::Stop), Vec::new());
-        // The edge keeps the drain's deadline itself; what it needs beyond is for ending, not for calls.
-        if !self.until_gone(self.plan.drain + GRACE, signals, |these| these.edge.is_gone()).await {
-            return self.cut().await;
-        }
-        self.worker.say(Down::Worker(ToWorker::Stop), Vec::new());
-        if !self.until_gone(WORKER_WAIT, signals, |these| these.worker.is_gone()).await {
-            return self.cut().await;
-        }
-        if self.control_lost { Outcome::ControlLost } else { outcome }
-    }
-
-    /// Whether it came about; false when a signal came first. Past the deadline, what is left is killed.
-    async fn until_gone(&mut self, within: Duration, signals: &mut StopSignals, gone: impl Fn(&Self) -> bool) -> bool {
-        let deadline = tokio::time::sleep(within);
-        tokio::pin!(deadline);
-        let mut late = false;
-        while !gone(self) {
-            tokio::select! {
-                happening = self.next() => self.handle(happening),
-                () = signals.next() => return false,
-                () = &mut deadline, if !late => {
-                    late = true;
-                    tracing::warn!("a child did not end in time and is killed");
-                    if self.edge.is_gone() { self.worker.kill() } else { self.edge.kill() }
-                }
-            }
-        }
-        true
-    }
-
-    async fn cut(mut self) -> Outcome {
-        self.edge.kill();
-        self.worker.kill();
-        let both = async {
-            while !(self.edge.is_gone() && self.worker.is_gone()) {
-                let happening = self.next().await;
-                self.handle(happening);
-            }
-        };
-        // Only a process that the kernel itself holds fast takes longer, and waiting would not help it.
-        if tokio::time::timeout(CUT_WAIT, both).await.is_err() {
-            tracing::error!("a child could not be ended");
-        }
-        Outcome::Cut
     }
 
     /// The next thing that happens. Dropping the future loses nothing.
@@ -382,86 +287,13 @@ impl Supervisor {
         }
     }
 
-    fn lost_control(&mut self, why: &str) {
-        tracing::error!(why, "control of a command tree was lost; the sandbox worker is not started again");
-        self.give_up_worker();
-        if !self.plan.serves_without_sandbox {
-            self.verdict = Some(Outcome::ControlLost);
-        }
-    }
-
-    /// Without a worker to come, nobody shall wait for it: its listener goes too.
-    fn give_up_worker(&mut self) {
-        self.worker.give_up();
-        self.plan.worker = None;
-        self.worker_missed = None;
-        self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
-    }
-
-    fn fell(&mut self, is_edge: bool, status: &str, told: Option<String>) {
-        let kept = if is_edge { &mut self.edge } else { &mut self.worker };
-        let name = kept.name();
-        match kept.fell(kit::clock::now()) {
-            Next::After(wait) => {
-                let told = told.unwrap_or_default();
-                tracing::warn!(child = name, status, told, ?wait, "a child ended and is started again");
-            }
-            Next::Never => self.verdict = Some(Outcome::Fell(format!("the {name} is not started again"))),
-        }
-    }
-
-    fn due(&mut self, now: Instant) {
-        if self.worker_missed.is_some_and(|missed| missed <= now) {
-            self.worker_missed = None;
-            self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());
-        }
-        if self.phase == Phase::Stopping {
-            return;
-        }
-        self.look_if_due(now);
-        if self.worker.is_due(now)
-            && let Err(fault) = self.start_worker()
-        {
-            let status = chain(&fault);
-            self.fell(false, &status, None);
-        }
-        if self.edge.is_due(now)
-            && let Err(fault) = self.start_edge()
-        {
-            let status = chain(&fault);
-            self.fell(true, &status, None);
-        }
-    }
-
     fn has_worker(&self) -> bool {
         self.plan.worker.is_some()
     }
 }
 
-fn chain(fault: &dyn std::error::Error) -> String {
-    let mut text = fault.to_string();
-    let mut cause = fault.source();
-    while let Some(fault) = cause {
-        text.push_str(&format!(": {fault}"));
-        cause = fault.source();
-    }
-    text
-}
-
 /// Children say little; more than this at once waits in their sockets.
 const MOST_EVENTS: usize = 64;
-
-/// A start sweeps what an earlier one left, which may be many tenants.
-const START_WAIT: Duration = Duration::from_secs(60);
-
-/// What an edge needs after its drain's deadline to close and end.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// A worker proves the death of every tenant's processes before it ends.
-const WORKER_WAIT: Duration = Duration::from_secs(20);
-
-/// A killed process is gone at once, unless the kernel holds it.
-const CUT_WAIT: Duration = Duration::from_secs(2);
 
 /// A fallen worker is usually back sooner; clients of one that is not get an answer instead of waiting on.
 const MISSED_AFTER: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kit::Tenant;
 
 use super::words::{BeginEdge, Keys, Native, Pem, Upstream};
-use super::{BuildError, KeyError, SecretError, bearer, chain, loose, session_keys, strict, tls_files};
+use super::{BuildError, KeyError, SecretError, bearer, loose, session_keys, strict, tls_files};
 use crate::config::{Config, Upstreams, Worker};
 use crate::edge;
 use crate::supervise::{Fresh, Reading, Reread, Stamps};
@@ -48,11 +48,11 @@ pub(super) fn reread(first: Config, again: Again) -> Reread {
     Reread::new(move |now| {
         let config = match again() {
             Ok(config) => config,
-            Err(fault) => return Reading { stamps: Stamps::of(files(&first)), fresh: Err(chain(&*fault)) },
+            Err(fault) => return Reading { stamps: Stamps::of(files(&first)), fresh: Err(kit::chain(&*fault)) },
         };
         let Read { stamps, read } = read(&config);
         let fresh = read.map(|changeable| fresh(&first, &config, changeable, now));
-        Reading { stamps, fresh: fresh.map_err(|fault| chain(&fault)) }
+        Reading { stamps, fresh: fresh.map_err(|fault| kit::chain(&fault)) }
     })
 }
 

@@ -37,8 +37,8 @@ use upstreams::Upstreams;
 #[must_use]
 pub fn edge_main() -> ExitCode {
     match Inherited::take().and_then(|inherited| confine().map(|()| inherited)) {
-        Ok(inherited) => super::child_runtime(live(inherited)),
-        Err(fault) => super::child_fault("edge", &fault),
+        Ok(inherited) => super::child::runtime(live(inherited)),
+        Err(fault) => super::child::say_fault("edge", &fault),
     }
 }
 
@@ -61,7 +61,7 @@ fn confine() -> io::Result<()> {
 async fn live(inherited: Inherited) -> ExitCode {
     let (sender, mut receiver) = match handoff::open(inherited.control) {
         Ok(ends) => ends,
-        Err(fault) => return super::child_fault("edge", &fault),
+        Err(fault) => return super::child::say_fault("edge", &fault),
     };
     let (say, said) = mpsc::channel(MOST_WORDS);
     let speaking = Tasks::new();
@@ -76,7 +76,7 @@ async fn live(inherited: Inherited) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
-            let _ = say.send(FromEdge::Fault(super::chain(&*fault))).await;
+            let _ = say.send(FromEdge::Fault(kit::chain(&*fault))).await;
             drop(say);
             let _ = tokio::time::timeout(LAST_WORDS, speaking.drained()).await;
             ExitCode::FAILURE
@@ -112,7 +112,7 @@ impl Handover {
 }
 
 async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
-    let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
+    let received = tokio::time::timeout(super::child::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
     match received.message {
         ToEdge::Begin { edge, with } => Some((edge, Handover::of(with, received.descriptors)?)),
         ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Reload(_) | ToEdge::Stop => {

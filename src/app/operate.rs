@@ -166,5 +166,5 @@ fn refusal(fault: &BackendError) -> Answer {
         | BackendError::SandboxEnded(_)
         | BackendError::ControlLost(_) => Refusal::Failed,
     };
-    Answer::refused(why, super::chain(fault))
+    Answer::refused(why, kit::chain(fault))
 }

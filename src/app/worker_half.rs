@@ -22,8 +22,8 @@ pub fn worker_main() -> ExitCode {
     // The kernel named it after the descriptor that it was started from; a process without a good name still works.
     let _ = rustix::thread::set_name(c"worker");
     match Inherited::take() {
-        Ok(inherited) => super::child_runtime(live(inherited)),
-        Err(fault) => super::child_fault("worker", &fault),
+        Ok(inherited) => super::child::runtime(live(inherited)),
+        Err(fault) => super::child::say_fault("worker", &fault),
     }
 }
 
@@ -36,7 +36,7 @@ const MISCONFIGURED: u8 = 10;
 async fn live(inherited: Inherited) -> ExitCode {
     let (sender, mut receiver) = match handoff::open(inherited.control) {
         Ok(ends) => ends,
-        Err(fault) => return super::child_fault("worker", &fault),
+        Err(fault) => return super::child::say_fault("worker", &fault),
     };
     let (say, said) = mpsc::channel(MOST_WORDS);
     let speaking = Tasks::new();
@@ -50,7 +50,8 @@ async fn live(inherited: Inherited) -> ExitCode {
 }
 
 async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginWorker>, Vec<std::os::fd::OwnedFd>)> {
-    let received = tokio::time::timeout(super::BEGIN_WAIT, receiver.receive::<ToWorker>()).await.ok()?.ok()??;
+    let received =
+        tokio::time::timeout(super::child::BEGIN_WAIT, receiver.receive::<ToWorker>()).await.ok()?.ok()??;
     match received.message {
         ToWorker::Begin(begin) => Some((begin, received.descriptors)),
         ToWorker::Operate { .. } | ToWorker::Stop => None,
@@ -66,14 +67,14 @@ async fn serve(
     let opened = match sandboxes::open(&begin.state).await {
         Ok(sandbox) => match sandbox.list().await {
             Ok(tenants) => Ok((sandbox, tenants.len())),
-            Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
+            Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
         },
         Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(format!("this host cannot isolate: {why}"))),
         Err(OpenError::Settings(fault)) => {
-            let _ = say.send(FromWorker::Fault(super::chain(&fault))).await;
+            let _ = say.send(FromWorker::Fault(kit::chain(&fault))).await;
             return ExitCode::from(MISCONFIGURED);
         }
-        Err(fault) => Err(FromWorker::Fault(super::chain(&fault))),
+        Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
     };
     let (sandbox, tenants) = match opened {
         Ok(opened) => opened,
@@ -109,11 +110,11 @@ async fn serve(
             ExitCode::from(CONTROL_LOST)
         }
         (Err(fault), _) => {
-            tracing::error!(fault = super::chain(&fault), "the sandbox worker cannot serve");
+            tracing::error!(fault = kit::chain(&fault), "the sandbox worker cannot serve");
             ExitCode::FAILURE
         }
         (Ok(()), Err(fault)) => {
-            tracing::error!(fault = super::chain(&fault), "the sandbox worker could not end cleanly");
+            tracing::error!(fault = kit::chain(&fault), "the sandbox worker could not end cleanly");
             ExitCode::FAILURE
         }
         (Ok(()), Ok(())) => ExitCode::SUCCESS,

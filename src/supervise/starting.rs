@@ -1,13 +1,46 @@
-//! How each child is started, and what it is told first.
+//! The start of the children: how each is started, what it is told first, and the wait until they are ready.
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 
-use super::Supervisor;
 use super::kept::Up;
+use super::{Outcome, Phase, Supervisor};
 use crate::app::words::{Down, FromEdge, FromWorker, Handed, ToEdge, ToWorker};
+use crate::signal::StopSignals;
 use crate::worker::child::StartError;
 
 impl Supervisor {
+    pub(super) async fn until_ready(&mut self, signals: &mut StopSignals) -> Result<(), Outcome> {
+        if self.plan.worker.is_some() {
+            self.start_worker().map_err(|fault| Outcome::Fell(kit::chain(&fault)))?;
+        }
+        self.start_edge().map_err(|fault| Outcome::Fell(kit::chain(&fault)))?;
+        let deadline = tokio::time::sleep(START_WAIT);
+        tokio::pin!(deadline);
+        while !self.is_ready() {
+            tokio::select! {
+                happening = self.next() => self.handle(happening),
+                () = signals.next() => return Err(Outcome::Stopped),
+                () = &mut deadline => {
+                    let late = if self.edge.is_ready() { "worker" } else { "edge" };
+                    return Err(Outcome::Fell(format!("the {late} was not ready within {} s", START_WAIT.as_secs())));
+                }
+            }
+            if let Some(outcome) = self.verdict.take() {
+                return Err(outcome);
+            }
+        }
+        self.phase = Phase::Running;
+        Ok(())
+    }
+
+    /// Whether the next call will be answered by whom it is for.
+    pub(super) fn is_ready(&self) -> bool {
+        let worker =
+            (self.worker.is_ready() && self.edge_sees_worker) || self.worker.is_hopeless() || !self.has_worker();
+        self.edge.is_ready() && worker
+    }
+
     pub(super) fn start_edge(&mut self) -> Result<(), Fault> {
         let edge = &self.plan.edge;
         let mut begin = edge.begin.clone();
@@ -47,3 +80,6 @@ pub(super) enum Fault {
     #[error("copy a descriptor for a child")]
     Descriptor(#[from] std::io::Error),
 }
+
+/// A start sweeps what an earlier one left, which may be many tenants.
+const START_WAIT: Duration = Duration::from_secs(60);

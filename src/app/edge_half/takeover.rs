@@ -5,7 +5,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Fault;
 use super::upstreams::Upstreams;
-use crate::app::chain;
 use crate::app::words::{BeginEdge, FromEdge};
 use crate::edge;
 
@@ -20,7 +19,7 @@ pub(super) async fn take_up(
     while let Some(begin) = sent.recv().await {
         let taken = one(&mut upstreams, &begin, &reloads).await;
         upstreams.follow(&tasks);
-        let fault = taken.err().map(|fault| chain(&*fault));
+        let fault = taken.err().map(|fault| kit::chain(&*fault));
         if say.send(FromEdge::Reloaded { fault }).await.is_err() {
             return;
         }

@@ -29,13 +29,13 @@ pub(super) async fn examine(sandbox: &Sandbox) -> Vec<Check> {
     let trial = match sandbox.trial(&tenant).await {
         Ok(trial) => trial,
         Err(fault) => {
-            checks.push(Check::fail("isolation", crate::app::chain(&fault), "see what is refused above"));
+            checks.push(Check::fail("isolation", kit::chain(&fault), "see what is refused above"));
             return checks;
         }
     };
     checks.extend(with(trial.sandbox(), &tenant).await);
     if let Err(fault) = trial.end(&tenant).await {
-        checks.push(Check::fail("removal", crate::app::chain(&fault), "run this again, which begins with that"));
+        checks.push(Check::fail("removal", kit::chain(&fault), "run this again, which begins with that"));
     }
     checks
 }
@@ -52,7 +52,7 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
     let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
     let made = match sandbox.provision(tenant, spec).await {
         Ok(made) => made,
-        Err(fault) => return vec![Check::fail("isolation", crate::app::chain(&fault), "see what is refused above")],
+        Err(fault) => return vec![Check::fail("isolation", kit::chain(&fault), "see what is refused above")],
     };
     vec![
         Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"),
@@ -170,7 +170,7 @@ async fn death(sandbox: &Sandbox, tenant: &Tenant) -> Check {
     let up = tokio::time::timeout(PATIENCE, up).await;
     let ended = sandbox.end(&*command).await;
     match (up, ended) {
-        (_, Err(fault)) => Check::fail("death", crate::app::chain(&fault), FIX),
+        (_, Err(fault)) => Check::fail("death", kit::chain(&fault), FIX),
         (Ok(Ok(line)), Ok(())) if line == "up\n" && !command.is_populated() => {
             Check::ok("death", "a tree with its own sessions that ignores signals was ended, and is proven dead")
         }
@@ -184,7 +184,7 @@ async fn output(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<String
     let Ends::Pipes { stdout, .. } = ends else { return Err("there are no pipes".to_owned()) };
     let read = tokio::time::timeout(PATIENCE, whole(stdout)).await;
     let ended = sandbox.end(&*command).await;
-    ended.map_err(|fault| crate::app::chain(&fault))?;
+    ended.map_err(|fault| kit::chain(&fault))?;
     match read {
         Ok(read) => read.map_err(|fault| fault.to_string()),
         Err(_) => Err(format!("a command did not end within {} s", PATIENCE.as_secs())),
@@ -199,7 +199,7 @@ async fn whole(stdout: OwnedFd) -> std::io::Result<String> {
 
 async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct, String> {
     let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
-    sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| crate::app::chain(&fault))
+    sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| kit::chain(&fault))
 }
 
 /// In a folder where no other tenant is.

@@ -50,7 +50,7 @@ pub(super) async fn run(sandbox: &Sandbox, wanted: Run, answering: &mut Answerin
     };
     match sandbox.end(&*command).await {
         Ok(()) => Answer::Ended(ending),
-        Err(fault) => Answer::Ended(Ending::Unproven(crate::app::chain(&fault))),
+        Err(fault) => Answer::Ended(Ending::Unproven(kit::chain(&fault))),
     }
 }
 

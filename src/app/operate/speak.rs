@@ -15,7 +15,7 @@ pub(super) async fn speak(sandbox: &Sandbox, tenant: &Tenant, answering: &mut An
     if let Err(fault) = sandbox.record(tenant).await {
         return refusal(&fault);
     }
-    let failed = |fault: &dyn std::error::Error| Answer::refused(Refusal::Failed, crate::app::chain(fault));
+    let failed = |fault: &dyn std::error::Error| Answer::refused(Refusal::Failed, kit::chain(fault));
     let (ours, theirs) = match handoff::pair() {
         Ok(pair) => pair,
         Err(fault) => return failed(&fault),

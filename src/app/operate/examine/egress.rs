@@ -39,8 +39,8 @@ async fn tried(sandbox: &Sandbox, tenant: &Tenant) -> Result<Check, String> {
     let egress = Some(listener.place.to_string().parse().map_err(|fault| format!("{fault}"))?);
     let change = TenantSettings { egress, ..TenantSettings::default() };
     let listed = sandbox.amend(tenant, change, Vec::new(), true).await;
-    listed.map_err(|fault| crate::app::chain(&fault))?.map_err(|fault| fault.to_string())?;
-    sandbox.stop(tenant).await.map_err(|fault| crate::app::chain(&fault))?;
+    listed.map_err(|fault| kit::chain(&fault))?.map_err(|fault| fault.to_string())?;
+    sandbox.stop(tenant).await.map_err(|fault| kit::chain(&fault))?;
     let answer = output(sandbox, tenant, &ask).await?;
     if !answer.contains(WORD) || listener.connections() == 0 {
         return Err("a tenant does not reach a listener of this host that is on its list".to_owned());

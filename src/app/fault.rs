@@ -1,0 +1,51 @@
+//! Why a service did not come up.
+
+use std::io;
+use std::net::SocketAddr;
+
+use super::{KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, WorkerFault};
+use crate::admin::socket::SocketError;
+use crate::state::StateError;
+use crate::worker::entry::Placed;
+use crate::worker::manifest::ManifestFault;
+
+/// Why a service did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("listen on {address}")]
+    Bind {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{0}")]
+    Io(&'static str, #[source] io::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("the socket for monitoring")]
+    Monitoring(#[from] SocketError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestFault),
+    #[error(transparent)]
+    Entry(#[from] Placed),
+    #[error("{} faults", .0.len())]
+    Several(Vec<BuildError>),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    #[error("a native worker of the configuration")]
+    Worker(#[from] WorkerFault),
+    #[error(transparent)]
+    Strict(#[from] StrictFault),
+    #[error("choose the edge's user")]
+    User(#[from] NoUser),
+    #[error(transparent)]
+    Tls(#[from] TlsFault),
+    #[error("the service did not start")]
+    Ended(Outcome),
+}
+
+pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
+    move |source| BuildError::Io(what, source)
+}
