@@ -5,7 +5,6 @@
 
 mod bounds;
 mod egress;
-mod host;
 mod size;
 
 use std::fs;
@@ -13,13 +12,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use kit::host::{Host, HostName, InvalidHost};
 use serde::{Deserialize, Serialize};
 
 pub use self::bounds::OutOfBounds;
 #[cfg(target_os = "linux")]
 pub(crate) use self::egress::shortened;
 pub use self::egress::{Destination, Egress, Hosts, InvalidEgress};
-pub use self::host::{Host, HostName, InvalidHost};
 pub use self::size::{InvalidSize, Size};
 
 /// The whole of `settings.json`.

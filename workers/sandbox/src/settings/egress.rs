@@ -6,9 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use kit::host::{Host, HostName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use super::host::{Host, HostName};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {

@@ -28,8 +28,6 @@
 #[cfg(not(feature = "egress"))]
 mod absent;
 #[cfg(feature = "egress")]
-mod address;
-#[cfg(feature = "egress")]
 mod dial;
 #[cfg(feature = "egress")]
 mod gate;

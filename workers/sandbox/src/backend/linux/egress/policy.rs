@@ -7,7 +7,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::address::Special;
+use kit::special::Special;
+
 use crate::settings::{Destination, Egress, Host, Hosts, InvalidHost, shortened};
 
 /// What one tenant may reach.

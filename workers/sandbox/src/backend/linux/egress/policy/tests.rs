@@ -1,9 +1,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use kit::special::Special;
 use proptest::prelude::*;
 
 use super::{Asked, InvalidPlace, Policy, Refusal};
-use crate::backend::linux::egress::address::Special;
 use crate::settings::{Egress, Host, InvalidHost};
 
 fn policy(egress: &str) -> Policy {

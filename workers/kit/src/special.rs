@@ -3,9 +3,9 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a tenant may reach only where the operator named the very address.
+/// What nobody else may lead us to: it is reached only where the operator named the very address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Special {
+pub enum Special {
     /// This machine's own, as its interfaces have it.
     Own,
     Loopback,
@@ -20,7 +20,8 @@ pub(super) enum Special {
 
 impl Special {
     /// What an address is, if it is not just one of the public network; `own` are this machine's.
-    pub(super) fn of(address: IpAddr, own: &[IpAddr]) -> Option<Self> {
+    #[must_use]
+    pub fn of(address: IpAddr, own: &[IpAddr]) -> Option<Self> {
         let address = meant(address);
         if own.iter().any(|own| own.to_canonical() == address) {
             // The loopback's name says more.
