@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 
 use crate::admin::operator::{self, Asked};
 use crate::admin::socket::{self, Listening, Place, SocketError};
+use crate::audit::Folder;
 use crate::config::{Config, Upstreams};
 use crate::identity::store::Ledger;
 use crate::signal::{Hangup, Hangups, StopSignals};
@@ -109,6 +110,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         sandbox,
         native,
         tls,
+        audit: config.audit.as_ref().map(|audit| audit.terms),
     };
     warn(&config);
     let scheme = if !begin.tls.is_empty() { "https" } else { "http" };
@@ -122,6 +124,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
             begin,
             tombstones: tombstones.map(|files| files.map(OwnedFd::from)),
             monitoring,
+            audit: record(&config),
         },
         worker,
         credentials: absolute(&config.credentials)?,
@@ -263,6 +266,12 @@ fn worker(
             ))
         }
     }
+}
+
+/// Where calls are recorded, where they are.
+fn record(config: &Config) -> Option<Folder> {
+    let (audit, state) = config.audit.as_ref().zip(config.state.as_ref())?;
+    Some(Folder { path: state.path().to_owned(), keep: audit.keep })
 }
 
 /// A store that an operator named may be the original's, which only warned; the state's own is ours alone.

@@ -12,6 +12,8 @@ use crate::spelled;
 use crate::telemetry::{self, Verbosity};
 
 #[cfg(feature = "mcp-http")]
+mod audit;
+#[cfg(feature = "mcp-http")]
 mod backend;
 #[cfg(feature = "mcp-http")]
 mod check_config;
@@ -105,6 +107,9 @@ enum Verb {
     Doctor(doctor::Doctor),
     #[cfg(feature = "mcp-http")]
     Clean(Box<clean::Clean>),
+    /// Look at the record of calls, and check that it was not changed.
+    #[cfg(feature = "mcp-http")]
+    Audit(audit::Audit),
     /// List, add, check and remove native workers; run one, or the sandbox worker, on its own.
     #[cfg(feature = "mcp-http")]
     Worker(worker::Worker),
@@ -159,6 +164,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return check.run(verbosity).map_or_else(|failure| report(&failure), ExitCode::from);
         }
         #[cfg(feature = "mcp-http")]
+        Verb::Audit(audit) => return audit.run().unwrap_or_else(|failure| report(&failure)),
+        #[cfg(feature = "mcp-http")]
         Verb::Worker(worker) => return worker.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
         Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| report(&failure), ExitCode::from),
@@ -189,6 +196,7 @@ impl Verb {
             | Self::Mcp(_)
             | Self::SessionKey(_)
             | Self::Exec(_)
+            | Self::Audit(_)
             | Self::Shell(_)
             | Self::Clean(_) => false,
         }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::audit::Terms;
 use crate::state::StateDir;
 use crate::telemetry::Verbosity;
 use crate::worker::entry::Entry;
@@ -44,6 +45,8 @@ pub struct Config {
     pub edge_user: EdgeUser,
     /// HTTPS in the edge itself, where there is one at all; the first serves whoever names none of them.
     pub tls: Vec<Tls>,
+    /// How calls are recorded; none: they are not.
+    pub audit: Option<Audit>,
     /// Whether a host that cannot isolate is a fault even where native tenants could be served.
     pub needs_sandbox: bool,
     pub verbosity: Verbosity,
@@ -96,11 +99,25 @@ pub enum EdgeUser {
     Named(String),
 }
 
+/// The record of calls in the state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audit {
+    pub terms: Terms,
+    /// Files beside the one that is written to.
+    pub keep: usize,
+}
+
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub certificate: PathBuf,
     pub key: PathBuf,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { terms: Terms::default(), keep: 16 }
+    }
 }
 
 impl Default for Limits {

@@ -7,6 +7,7 @@
 //! admin.sock    the running service's door for monitoring
 //! tokens.json   credentials          session.key   seals sessions
 //! tombstones.jsonl, tombstones.2.jsonl  sessions that were ended, in turns
+//! audit.jsonl, audit.N.jsonl  who called what, and the files before
 //! tokens/       tokens that quickstart minted, a file each
 //! imports/      NAME while that tenant is being imported
 //! ballast       given up where the disk is full

@@ -194,6 +194,7 @@ impl Supervisor {
             FromEdge::Fault(fault) => self.told = Some(fault),
             FromEdge::Open { id } => self.open_store(id),
             FromEdge::Reloaded { fault } => self.taken_up(fault),
+            FromEdge::TurnAudit => self.turn_audit(),
         }
     }
 
@@ -250,6 +251,18 @@ impl Supervisor {
                 Err(fault) => (ToEdge::NotOpened { id, why: fault.to_string() }, Vec::new()),
             };
             // An edge that ended meanwhile will ask again when it is back.
+            let _ = down.send((Down::Edge(answer.0), answer.1)).await;
+        });
+    }
+
+    fn turn_audit(&mut self) {
+        let (Some(down), Some(folder)) = (self.edge.line(), self.plan.edge.audit.clone()) else { return };
+        self.tasks.start(async move {
+            let answer = match tokio::task::spawn_blocking(move || folder.turn()).await {
+                Ok(Ok(file)) => (ToEdge::AuditTurned, vec![file.into()]),
+                Ok(Err(fault)) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),
+                Err(fault) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),
+            };
             let _ = down.send((Down::Edge(answer.0), answer.1)).await;
         });
     }

@@ -89,6 +89,7 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.proxies != config.proxies, "the trusted proxies"),
         (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
         (first.tls.is_empty() != config.tls.is_empty(), "whether the edge speaks TLS"),
+        (first.audit != config.audit, "how calls are recorded"),
     ];
     all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()).collect()
 }

@@ -5,6 +5,7 @@
 mod openings;
 mod pages;
 mod process;
+mod record;
 mod takeover;
 mod upstreams;
 
@@ -17,12 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
+use prometheus_client::collector::Collector;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Handed, Pem, ToEdge};
 use crate::admin::monitoring;
+use crate::audit::Log;
 use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
 use crate::telemetry::{self, Verbosity};
@@ -31,6 +34,7 @@ use crate::worker::handoff::{self, Receiver, Sender};
 use crate::worker::{Presence, Routes};
 use openings::Openings;
 use process::Process;
+use record::Turns;
 use upstreams::Upstreams;
 
 /// The edge child's whole life.
@@ -89,6 +93,8 @@ async fn live(inherited: Inherited) -> ExitCode {
 struct Handover {
     tombstones: Option<[OwnedFd; 2]>,
     monitoring: Option<OwnedFd>,
+    audit: Option<OwnedFd>,
+    audit_before: Option<OwnedFd>,
 }
 
 impl Handover {
@@ -102,6 +108,8 @@ impl Handover {
             match what {
                 Handed::Tombstones => tombstones.push(descriptor),
                 Handed::Monitoring => handover.monitoring = Some(descriptor),
+                Handed::Audit => handover.audit = Some(descriptor),
+                Handed::AuditBefore => handover.audit_before = Some(descriptor),
             }
         }
         if !tombstones.is_empty() {
@@ -115,9 +123,13 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
     let received = tokio::time::timeout(super::child::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
     match received.message {
         ToEdge::Begin { edge, with } => Some((edge, Handover::of(with, received.descriptors)?)),
-        ToEdge::Worker { .. } | ToEdge::Opened { .. } | ToEdge::NotOpened { .. } | ToEdge::Reload(_) | ToEdge::Stop => {
-            None
-        }
+        ToEdge::Worker { .. }
+        | ToEdge::Opened { .. }
+        | ToEdge::NotOpened { .. }
+        | ToEdge::AuditTurned
+        | ToEdge::AuditNotTurned { .. }
+        | ToEdge::Reload(_)
+        | ToEdge::Stop => None,
     }
 }
 
@@ -138,7 +150,14 @@ async fn serve(
     let (gone, supervisor_gone) = oneshot::channel();
     // The supervisor sends one and waits for what becomes of it.
     let (send_on, sent_on) = mpsc::channel(1);
-    let heard = Heard { presence: presence.clone(), openings: openings.clone(), reloads: send_on, say: say.clone() };
+    let turns = Turns::default();
+    let heard = Heard {
+        presence: presence.clone(),
+        openings: openings.clone(),
+        reloads: send_on,
+        say: say.clone(),
+        turns: turns.clone(),
+    };
     tasks.start(listen(receiver, heard, stop, gone));
     let mut upstreams = Upstreams::new(&begin, presence);
     let rule = upstreams.rule(&begin);
@@ -153,16 +172,26 @@ async fn serve(
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
     tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone(), tasks.clone()));
+    let recorded = begin.audit.zip(handed.audit.map(File::from));
+    let before = handed.audit_before.map(File::from);
+    let log =
+        recorded.map(|(terms, file)| record::start(terms, (file, before), turns, say.clone(), &tasks)).transpose()?;
+    let mut shown: Vec<Box<dyn Collector>> = vec![Box::new(Process::new())];
+    shown.extend(log.as_ref().map(Log::collector));
+    let meters = Meters::beside(&begin.backend, shown);
+    if let Some(log) = &log {
+        meters.record_in(log.clone());
+    }
     let parts = edge::Parts {
         credentials: Arc::new(credentials),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
         reloads,
-        meters: Meters::beside(&begin.backend, vec![Box::new(Process::new())]),
+        meters,
     };
     if let Some(socket) = handed.monitoring {
-        tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone())));
+        tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone(), log.clone())));
     }
     let door = door(listener, &begin.tls)?;
     let limits = fitting(begin.limits, &parts.routes);
@@ -176,6 +205,9 @@ async fn serve(
         _ = supervisor_gone => tracing::error!("the supervisor is gone; ending at once"),
         drained = serving => {
             let drained = drained?;
+            if let Some(log) = &log {
+                let _ = tokio::time::timeout(LAST_LINES, log.flushed()).await;
+            }
             tracing::info!(cut = drained.cut, "the edge has ended");
         }
     }
@@ -202,12 +234,13 @@ struct Heard {
     presence: Presence,
     openings: Openings,
     reloads: mpsc::Sender<Box<BeginEdge>>,
+    turns: Turns,
     say: mpsc::Sender<FromEdge>,
 }
 
 /// Does what the supervisor says, until it is gone.
 async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
-    let Heard { presence, openings, reloads, say } = heard;
+    let Heard { presence, openings, reloads, turns, say } = heard;
     let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
         match received.message {
@@ -223,6 +256,11 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
                     let _ = say.send(FromEdge::Reloaded { fault }).await;
                 }
             }
+            ToEdge::AuditTurned => {
+                let file = received.descriptors.into_iter().next();
+                turns.answer(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+            }
+            ToEdge::AuditNotTurned { why } => turns.answer(Err(io::Error::other(why))),
             ToEdge::Stop => drop(stop.take()),
             ToEdge::Begin { .. } => tracing::warn!("a second beginning is ignored"),
         }
@@ -265,6 +303,9 @@ const MOST_WORDS: usize = 16;
 
 /// How long a stream may outlive the credential it was opened with. Each look is one `stat`.
 const REVOCATION_PAUSE: Duration = Duration::from_secs(1);
+
+/// What an edge that ends waits for its last lines on record to be on the disk.
+const LAST_LINES: Duration = Duration::from_secs(3);
 
 /// A supervisor that does not listen for this long is not going to.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -28,6 +28,10 @@ pub enum ToEdge {
     NotOpened { id: u64, why: String },
     /// Serve this from now on; what is under way goes on.
     Reload(Box<BeginEdge>),
+    /// The file that the record of calls goes on in, as a descriptor.
+    AuditTurned,
+    /// There is none; it goes on in the one that it is in.
+    AuditNotTurned { why: String },
     /// Stop accepting, let calls finish, end.
     Stop,
 }
@@ -39,6 +43,10 @@ pub enum Handed {
     Tombstones,
     /// The listening socket at which the operator's monitoring asks.
     Monitoring,
+    /// The file of the record of calls, opened for reading and appending.
+    Audit,
+    /// The one before it, for reading.
+    AuditBefore,
 }
 
 /// From the edge to the supervisor.
@@ -58,6 +66,8 @@ pub enum FromEdge {
     Open {
         id: u64,
     },
+    /// Put the file of the record of calls aside and open the next one.
+    TurnAudit,
 }
 
 /// All that an edge must know.
@@ -76,6 +86,8 @@ pub struct BeginEdge {
     pub native: Vec<Native>,
     /// What the listener speaks TLS with, where it does; the first serves whoever names none of them.
     pub tls: Vec<Pem>,
+    /// How calls are recorded, where they are.
+    pub audit: Option<crate::audit::Terms>,
 }
 
 /// A certificate chain and its key, as PEM text.

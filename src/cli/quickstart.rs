@@ -16,7 +16,7 @@ use super::{say, serve, spelled, store, user};
 use crate::admin::socket::SocketError;
 use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, KeyError};
-use crate::config::{Config, EdgeUser, Limits, Upstreams};
+use crate::config::{Audit, Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
 use crate::regular;
@@ -161,6 +161,7 @@ impl Quickstart {
             limits: Limits::default(),
             edge_user: EdgeUser::Default,
             tls: Vec::new(),
+            audit: Some(Audit::default()),
             needs_sandbox: true,
             verbosity,
         }

@@ -1,7 +1,7 @@
 //! `playground serve`, which the original called `mcp-http`.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,9 @@ use super::place::Place;
 use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
-use crate::config::file::{Backend as FileBackend, File, Limits as FileLimits};
-use crate::config::{Config, EdgeUser, Limits, Tls, Upstreams};
+use crate::audit::Terms;
+use crate::config::file::{Audit as FileAudit, Backend as FileBackend, File, Limits as FileLimits, OnFailure};
+use crate::config::{Audit, Config, EdgeUser, Limits, Tls, Upstreams};
 use crate::state::{StateDir, StateError};
 use crate::telemetry::Verbosity;
 use crate::worker::terms::Bounds;
@@ -166,6 +167,7 @@ impl Serve {
                     .hint("name one with --tokens FILE, or a state directory with --state DIR"));
             }
         };
+        let audit = audit(&file.audit, state.is_some())?;
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
         Ok(Config {
@@ -186,6 +188,7 @@ impl Serve {
                 .or_else(|| file.edge_user.clone())
                 .map_or(EdgeUser::Default, EdgeUser::Named),
             tls: self.tls(&file),
+            audit,
             needs_sandbox: false,
             verbosity,
             worker_bounds: file.worker_limits.over(&Bounds::default()),
@@ -258,6 +261,25 @@ impl Serve {
             drain: time(self.drain_secs, file.drain, default.drain),
         }
     }
+}
+
+/// How calls are recorded: wherever there is a state to keep the record in, unless it is said otherwise.
+fn audit(said: &FileAudit, has_state: bool) -> Result<Option<Audit>, Failure> {
+    if said.enabled == Some(true) && !has_state {
+        return Err(Failure::message(Code::Configuration, "there is no state directory to record calls in")
+            .hint("name one with --state DIR or state = DIR, or leave audit.enabled out"));
+    }
+    if said.enabled == Some(false) || !has_state {
+        return Ok(None);
+    }
+    let default = Audit::default();
+    let terms = Terms {
+        arguments: said.arguments.unwrap_or(default.terms.arguments),
+        refuses: said.on_failure.map_or(default.terms.refuses, |what| what == OnFailure::Refuse),
+        rotate_bytes: said.rotate_bytes.map_or(default.terms.rotate_bytes, NonZeroU64::get),
+        daily: said.daily.unwrap_or(default.terms.daily),
+    };
+    Ok(Some(Audit { terms, keep: said.keep.map_or(default.keep, NonZeroUsize::get) }))
 }
 
 /// What a service's end means for the exit code.

@@ -6,7 +6,7 @@
 mod workers;
 
 use std::net::{IpAddr, SocketAddr};
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub struct File {
     pub workers: Option<PathBuf>,
     pub limits: Limits,
     pub tls: Option<Tls>,
+    pub audit: Audit,
     /// Read with their places, by the rules that a manifest has.
     #[serde(rename = "worker")]
     _worker: Ignored,
@@ -77,6 +78,25 @@ pub struct Limits {
     pub drain: Option<Duration>,
     #[serde(rename = "worker")]
     _worker: Ignored,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Audit {
+    pub enabled: Option<bool>,
+    pub arguments: Option<bool>,
+    pub on_failure: Option<OnFailure>,
+    pub rotate_bytes: Option<NonZeroU64>,
+    pub daily: Option<bool>,
+    pub keep: Option<NonZeroUsize>,
+}
+
+/// What becomes of calls that cannot be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    Continue,
+    Refuse,
 }
 
 #[derive(Debug, Deserialize)]

@@ -77,7 +77,7 @@ impl Gate for Authenticate {
         };
         match verdict {
             Verdict::Known(principal) => {
-                head.notes.comes_from(principal.tenant());
+                head.notes.comes_from(&principal)?;
                 Span::current()
                     .record("tenant", field::display(principal.tenant()))
                     .record("credential", field::display(principal.credential()));

@@ -200,6 +200,9 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
     }
     let kind = kind(&top, id).map_err(fail)?;
     head.notes.asks(kind.method());
+    if let (Some(record), Some(method)) = (head.notes.record(), kind.method()) {
+        record.asks(method);
+    }
     let params = members_of(top.get("params"), "params").map_err(fail)?;
     let meta = members_of(params.as_ref().and_then(|params| params.get("_meta")), "params._meta").map_err(fail)?;
     let era =
@@ -210,6 +213,12 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
         && let Some(tool) = params.as_ref().and_then(|params| params.text("name"))
     {
         head.notes.names_tool(&tool);
+    }
+    if let Some(record) = head.notes.record() {
+        let of_params = |name| params.as_ref().and_then(|params| params.get(name));
+        let client = of_params("clientInfo").or_else(|| meta.as_ref()?.get(CLIENT_MEMBER));
+        client.inspect(|client| record.states(client.get()));
+        of_params("arguments").inspect(|arguments| record.has_arguments(arguments.get()));
     }
     let cancels = (kind.method() == Some("notifications/cancelled"))
         .then(|| params.as_ref()?.get("requestId").and_then(|raw| RequestId::parse(raw.get())))
@@ -285,6 +294,9 @@ fn members_of<'a>(raw: Option<&'a RawValue>, place: &'static str) -> Result<Opti
 
 /// What common parsers take, serde_json's among them.
 const MOST_DEPTH: usize = 127;
+
+/// Where a client of the modern era says what it is.
+const CLIENT_MEMBER: &str = "io.modelcontextprotocol/clientInfo";
 
 /// Longer than any method's name.
 const MOST_LOGGED: usize = 64;

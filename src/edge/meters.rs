@@ -8,12 +8,14 @@
 //!
 //! ```text
 //! notes     what becomes known of one exchange
+//! audited   what of it goes on record
 //! outcome   how it ended, in one of nine words
 //! method    what it was about, in one of a fixed list
 //! verdict   whether an answer is an error, from its first bytes
 //! sources   what is read when somebody asks
 //! ```
 
+mod audited;
 mod method;
 mod notes;
 mod outcome;
@@ -32,6 +34,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::audit::Log;
 
 pub(crate) use notes::{Ended, Notes};
 pub(crate) use outcome::Outcome;
@@ -52,6 +56,7 @@ struct Inner {
     durations: Vec<OnceLock<Histogram>>,
     families: Families,
     sources: Arc<Mutex<Option<Sources>>>,
+    record: OnceLock<Log>,
 }
 
 /// Clones of what is registered.
@@ -117,7 +122,12 @@ impl Meters {
         others.into_iter().for_each(|other| registry.register_collector(other));
         let requests = std::iter::repeat_with(OnceLock::new).take(Method::COUNT * Outcome::COUNT).collect();
         let durations = std::iter::repeat_with(OnceLock::new).take(Method::COUNT).collect();
-        Self(Arc::new(Inner { registry, requests, durations, families, sources }))
+        Self(Arc::new(Inner { registry, requests, durations, families, sources, record: OnceLock::new() }))
+    }
+
+    /// From now on each exchange with a known credential goes on record there too.
+    pub fn record_in(&self, log: Log) {
+        let _ = self.0.record.set(log);
     }
 
     /// All of it in the text format of Prometheus, version 0.0.4; blocking where what others collect is.

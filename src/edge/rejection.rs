@@ -76,6 +76,7 @@ pub(crate) enum Cause {
         most: usize,
     },
     EdgeBusy,
+    NotRecorded,
     // What it says.
     Unparsable,
     BadShape(&'static str),
@@ -237,9 +238,12 @@ impl Cause {
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::EdgeBusy | Self::TenantSessions { .. } | Self::NoWorker | Self::NotSent | Self::SessionNotEnded => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::EdgeBusy
+            | Self::NotRecorded
+            | Self::TenantSessions { .. }
+            | Self::NoWorker
+            | Self::NotSent
+            | Self::SessionNotEnded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Broken
             | Self::Forgotten
@@ -296,6 +300,7 @@ impl Cause {
             | Self::TenantFull { .. }
             | Self::TenantStreams { .. }
             | Self::EdgeBusy
+            | Self::NotRecorded
             | Self::TenantSessions { .. }
             | Self::SessionNotEnded
             | Self::NoWorker
@@ -313,7 +318,7 @@ impl Cause {
 
     fn fault(&self) -> Fault {
         match self {
-            Self::EdgeBusy | Self::SessionNotEnded | Self::ReplyUnheld { most: None } => Fault::Us,
+            Self::EdgeBusy | Self::NotRecorded | Self::SessionNotEnded | Self::ReplyUnheld { most: None } => Fault::Us,
             Self::NoWorker
             | Self::NotSent
             | Self::Forgotten

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::words::{BeginEdge, BeginWorker};
+use crate::audit::Folder;
 use crate::worker::child::{Program, User};
 
 use super::reload::Reread;
@@ -39,6 +40,8 @@ pub struct EdgePlan {
     pub tombstones: Option<[OwnedFd; 2]>,
     /// Where monitoring asks, already listening.
     pub monitoring: Option<OwnedFd>,
+    /// Where the record of calls lies, where there is one.
+    pub audit: Option<Folder>,
 }
 
 #[derive(Debug)]

@@ -56,6 +56,15 @@ impl Supervisor {
             with.push(what);
             descriptors.push(descriptor.try_clone()?);
         }
+        if let Some(folder) = &edge.audit {
+            let (current, before) = folder.open().map_err(Fault::Audit)?;
+            with.push(Handed::Audit);
+            descriptors.push(current.into());
+            if let Some(before) = before {
+                with.push(Handed::AuditBefore);
+                descriptors.push(before.into());
+            }
+        }
         let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
         self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
         self.edge.say(Down::Edge(ToEdge::Begin { edge: Box::new(begin), with }), descriptors);
@@ -79,6 +88,8 @@ pub(super) enum Fault {
     Start(#[from] StartError),
     #[error("copy a descriptor for a child")]
     Descriptor(#[from] std::io::Error),
+    #[error("open the record of calls")]
+    Audit(#[source] std::io::Error),
 }
 
 /// A start sweeps what an earlier one left, which may be many tenants.

@@ -38,11 +38,20 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         }),
         native: Vec::new(),
         tls: Vec::new(),
+        audit: None,
     };
     let worker = BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), secret: secret() };
     let plan = Plan {
         program: Program::open().expect("this program"),
-        edge: EdgePlan { role: "__edge", listener: listener(), user: None, begin, tombstones: None, monitoring: None },
+        edge: EdgePlan {
+            role: "__edge",
+            listener: listener(),
+            user: None,
+            begin,
+            tombstones: None,
+            monitoring: None,
+            audit: None,
+        },
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),
         credentials: "/nowhere/tokens.json".into(),
         serves_without_sandbox,

@@ -5,6 +5,9 @@
 mod admin_socket;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod audit;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod cases;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

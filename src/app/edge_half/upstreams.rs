@@ -135,6 +135,7 @@ mod tests {
             sandbox: Some(upstream(1, "s")),
             native: native.iter().map(row).collect(),
             tls: Vec::new(),
+            audit: None,
         }
     }
 

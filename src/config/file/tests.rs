@@ -32,6 +32,13 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.limits.drain, Some(limits.drain));
     assert_eq!(file.limits.streams_per_tenant.map(Into::into), Some(limits.streams_per_tenant));
     assert_eq!(file.limits.handshakes_per_address.map(Into::into), Some(limits.handshakes_per_address));
+    let audit = crate::config::Audit::default();
+    assert_eq!(file.audit.enabled, Some(true));
+    assert_eq!(file.audit.arguments, Some(audit.terms.arguments));
+    assert_eq!(file.audit.on_failure.map(|what| what == super::OnFailure::Refuse), Some(audit.terms.refuses));
+    assert_eq!(file.audit.rotate_bytes.map(Into::into), Some(audit.terms.rotate_bytes));
+    assert_eq!(file.audit.daily, Some(audit.terms.daily));
+    assert_eq!(file.audit.keep.map(Into::into), Some(audit.keep));
     let default = crate::worker::terms::Bounds::default();
     // Far from what is said, so that each is seen to be said.
     let none = WorkerLimits::default().over(&crate::worker::terms::Bounds {
@@ -50,7 +57,8 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
 fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
     for (table, least) in [
-        ("", 13),
+        ("", 14),
+        ("[audit]\n", 6),
         ("[limits]\n", 11),
         ("[limits.worker]\n", 5),
         ("[tls]\n", 3),

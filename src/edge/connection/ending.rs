@@ -58,7 +58,7 @@ impl Ending {
             return;
         }
         let status = self.status.map(|status| status.as_u16());
-        let told = self.notes.end(self.status, ended, self.verdict);
+        let told = self.notes.end(self.status, ended, self.verdict, self.sent);
         let _within = self.span.enter();
         if told.is_routine {
             // It would drown the others.

@@ -76,6 +76,9 @@ impl Service<Request<Incoming>> for Enter {
         let reference = Reference::fresh();
         let span = span(&request, self.client, reference);
         let notes = self.meters.begin();
+        if let Some(record) = notes.record() {
+            record.arrives(reference.to_string(), self.client.to_string(), request.method());
+        }
         // Dropped with the future when the client leaves before its answer, and then it says so.
         let mut ending = Ending::new(Arc::clone(&notes), span.clone());
         let is_bare = request.method() == Method::HEAD;

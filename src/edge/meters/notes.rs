@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use kit::Tenant;
 
+use super::audited::Audited;
 use super::method::Method;
 use super::outcome::{self, Outcome, Reason};
 use super::{Call, Meters, Worker, verdict};
+use crate::audit::Entry;
 use crate::edge::{Cause, Era};
+use crate::identity::Principal;
 use crate::worker::Upstream;
 
 /// The notes of one exchange.
@@ -32,6 +35,7 @@ pub(crate) struct Notes {
     awaited: AtomicU64,
     /// Whether the wait for a worker is in it.
     was_answered: OnceLock<()>,
+    record: Option<Audited>,
 }
 
 struct Refused {
@@ -77,14 +81,23 @@ impl Meters {
             body_bytes: AtomicU64::new(0),
             awaited: AtomicU64::new(0),
             was_answered: OnceLock::new(),
+            record: self.0.record.get().cloned().map(Audited::new),
         })
     }
 }
 
 // Each part is found out once; were it told twice, the first would count.
 impl Notes {
-    pub(crate) fn comes_from(&self, tenant: &Tenant) {
-        let _ = self.tenant.set(tenant.clone());
+    /// # Errors
+    /// When it must be recorded and cannot be.
+    pub(crate) fn comes_from(&self, principal: &Principal) -> Result<(), Cause> {
+        let _ = self.tenant.set(principal.tenant().clone());
+        self.record.as_ref().map_or(Ok(()), |record| record.comes_from(principal))
+    }
+
+    /// The part that the record of calls alone wants, where there is one.
+    pub(crate) fn record(&self) -> Option<&Audited> {
+        self.record.as_ref()
     }
 
     /// The body is here, after so long.
@@ -155,7 +168,7 @@ impl Notes {
     }
 
     /// Counts the exchange, which has ended now.
-    pub(crate) fn end(&self, status: Option<StatusCode>, ended: Ended, verdict: Outcome) -> Told<'_> {
+    pub(crate) fn end(&self, status: Option<StatusCode>, ended: Ended, verdict: Outcome, sent: u64) -> Told<'_> {
         let method = self.method.get().copied().unwrap_or(Method::NONE);
         let outcome = match (self.refused.get(), ended) {
             (Some(refused), _) => refused.outcome,
@@ -185,13 +198,25 @@ impl Notes {
             let worker = Worker::at(upstream, (!upstream.sends_tenant).then_some(tenant));
             meters.0.families.unknown.get_or_create(&worker).inc();
         }
+        let body_bytes = self.body_bytes.load(Ordering::Relaxed);
+        if let Some(record) = &self.record {
+            record.end(Entry {
+                tool: self.tool.get().cloned(),
+                outcome: outcome.word(),
+                status: status.map(|status| status.as_u16()),
+                ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                bytes_in: body_bytes,
+                bytes_out: sent,
+                ..Entry::default()
+            });
+        }
         Told {
             outcome: outcome.word(),
             tool: self.tool.get().map(String::as_str),
             era: self.era.get().copied(),
             worker: upstream.map(|upstream| upstream.label()),
             took,
-            body_bytes: self.body_bytes.load(Ordering::Relaxed),
+            body_bytes,
             is_routine: method == Method::HEALTH,
         }
     }

@@ -69,6 +69,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::TenantFull { .. } | Cause::ReplyUnheld { most: Some(_) } => (Outcome::Busy, Reason::Limit("bodies")),
         Cause::TenantStreams { .. } => (Outcome::Busy, Reason::Limit("streams")),
         Cause::EdgeBusy | Cause::ReplyUnheld { most: None } => (Outcome::Busy, Reason::Limit("edge")),
+        Cause::NotRecorded => (Outcome::Busy, Reason::Limit("audit")),
         Cause::TenantSessions { .. } => (Outcome::Busy, Reason::Session("tenant_full")),
         Cause::NoSession => (Outcome::Invalid, Reason::Session("none")),
         Cause::UnknownSession => (Outcome::Invalid, Reason::Session("unknown")),

@@ -75,6 +75,9 @@ pub(super) fn of(cause: &Cause) -> String {
              Next: close one, then open this one again."
         ),
         Cause::EdgeBusy => "The server is at its limit. Nothing was done. Next: send it again in a few seconds.".into(),
+        Cause::NotRecorded => {
+            "The server must record each call and cannot now. Nothing was done. Next: tell the operator.".into()
+        }
         Cause::Unparsable => "The body is not JSON. Nothing was done. Next: send one JSON-RPC message.".into(),
         Cause::BadShape(problem) => {
             format!("The body is not one JSON-RPC 2.0 message: {problem}. Nothing was done. Next: correct it.")

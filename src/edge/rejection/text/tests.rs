@@ -33,6 +33,7 @@ fn causes() -> Vec<Cause> {
         Cause::TenantBusy { most: 1 },
         Cause::TenantFull { most: 1 },
         Cause::EdgeBusy,
+        Cause::NotRecorded,
         Cause::Unparsable,
         Cause::BadShape("it is no object"),
         Cause::Repeated { member: "id".to_owned(), place: "the message" },
@@ -93,6 +94,7 @@ fn the_wait_in_the_text_is_the_wait_in_the_header() {
                 | Cause::TenantFull { .. }
                 | Cause::TenantSessions { .. }
                 | Cause::EdgeBusy
+                | Cause::NotRecorded
                 | Cause::NotSent
                 | Cause::WorkerError(StatusCode::SERVICE_UNAVAILABLE)
         );

@@ -1,0 +1,136 @@
+//! What one line says.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use chrono::{DateTime, SecondsFormat};
+use serde::{Deserialize, Serialize};
+
+use super::chain::Hash;
+
+/// One exchange with a known credential.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Entry {
+    /// When it ended.
+    pub time: String,
+    #[serde(rename = "ref")]
+    pub reference: String,
+    pub tenant: String,
+    pub credential: String,
+    /// What the client says that it is; anybody may say anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated: Option<Stated>,
+    pub address: String,
+    pub http: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    pub outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    pub ms: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    #[serde(flatten)]
+    pub arguments: Option<Arguments>,
+}
+
+/// A client's name and version, as it says them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stated {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
+/// What stands for a call's arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Arguments {
+    arguments_sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<String>,
+}
+
+impl Stated {
+    /// Of a `clientInfo`, where it is one.
+    #[must_use]
+    pub fn of(info: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Info {
+            name: Option<String>,
+            version: Option<String>,
+        }
+        let Info { name, version } = serde_json::from_str(info).ok()?;
+        let bounded = |text: Option<String>| text.map(|text| bounded(&text, MOST_STATED));
+        (name.is_some() || version.is_some()).then(|| Self { name: bounded(name), version: bounded(version) })
+    }
+}
+
+impl Arguments {
+    /// Of the bytes as they came.
+    #[must_use]
+    pub fn of(bytes: &str, with_text: bool) -> Self {
+        let mut hash = Context::new(&SHA256);
+        // So that it is no hash that stands anywhere else for the same bytes.
+        hash.update(b"playground audit arguments 1\n");
+        hash.update(bytes.as_bytes());
+        Self {
+            arguments_sha256: Hash::of(hash).to_string(),
+            arguments: with_text.then(|| bounded(bytes, MOST_ARGUMENTS)),
+        }
+    }
+}
+
+/// The beginning of a text.
+#[must_use]
+pub fn bounded(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+/// A time since the epoch, in UTC.
+#[must_use]
+pub fn rfc3339(since_epoch: Duration) -> String {
+    i64::try_from(since_epoch.as_millis())
+        .ok()
+        .and_then(DateTime::from_timestamp_millis)
+        .map_or_else(String::new, |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+const MOST_STATED: usize = 64;
+const MOST_ARGUMENTS: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Arguments, MOST_ARGUMENTS, MOST_STATED, Stated, rfc3339};
+
+    #[test]
+    fn what_a_client_states_is_bounded_and_nothing_else_is_taken() {
+        let long = "x".repeat(MOST_STATED + 1);
+        let stated = Stated::of(&format!(r#"{{"name":"{long}","version":"1\n2","more":[]}}"#)).expect("stated");
+        assert_eq!(stated.name.as_deref(), long.get(1..));
+        assert!(!serde_json::to_string(&stated).expect("JSON").contains('\n'), "one line");
+        for nothing in ["{}", "7", r#"{"name":7}"#, "[]"] {
+            assert_eq!(Stated::of(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_hashed_as_they_came_and_shown_only_on_demand() {
+        let (one, other) = (Arguments::of(r#"{"a":1}"#, false), Arguments::of(r#"{"a": 1}"#, false));
+        assert_ne!(one.arguments_sha256, other.arguments_sha256);
+        assert_eq!((one.arguments_sha256.len(), &one.arguments), (64, &None));
+        let whole = "é".repeat(MOST_ARGUMENTS);
+        for (text, kept) in [(whole.clone(), whole.len()), (format!("{whole}é"), whole.len())] {
+            assert_eq!(Arguments::of(&text, true).arguments.map(|text| text.len()), Some(kept));
+        }
+    }
+
+    #[test]
+    fn a_time_has_milliseconds() {
+        assert_eq!(rfc3339(Duration::from_millis(1_796_000_523_007)), "2026-11-30T01:02:03.007Z");
+    }
+}

@@ -1,0 +1,215 @@
+//! `playground audit`: what the record of calls says, and whether anyone has changed it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use kit::Tenant;
+use serde_json::Value;
+
+use super::failure::{Code, Failure};
+use super::place::Place;
+use super::say;
+use crate::audit::Folder;
+use crate::audit::verify::{Reader, Report};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(super) struct Audit {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Verify(Verify),
+    Show(Show),
+    Tail(Tail),
+}
+
+/// Check that no line of the record was changed, taken out, moved or cut since it was written.
+///
+/// Each fault is told with its file and line. What a killed service left of its last line is no fault and is told apart.
+/// Whole lines that are missing at the very end cannot be told from ones that were never written, and whoever can write
+/// to all the files can write all of them anew: so keep the last line's number and hash, which are printed, elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY)]
+struct Verify {
+    /// The oldest first [default: those of the state directory].
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Show the lines of one reference, which stands in every refusal and in the log.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW)]
+struct Show {
+    #[arg(long = "ref", value_name = "REF")]
+    reference: String,
+
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+/// Show the newest lines.
+#[derive(Debug, Args)]
+#[command(after_help = TAIL)]
+struct Tail {
+    /// How many.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// Those of this tenant alone.
+    #[arg(long, value_name = "TENANT", value_parser = Tenant::parse)]
+    tenant: Option<Tenant>,
+
+    /// Each line as it stands in the record.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Audit {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        match self.verb {
+            Verb::Verify(verify) => verify.run(),
+            Verb::Show(Show { reference, chosen }) => {
+                let lines = chosen.lines(|line| line.get("ref").and_then(Value::as_str) == Some(&reference))?;
+                if lines.is_empty() {
+                    return Err(Failure::message(Code::Missing, "no line of the record has this reference"));
+                }
+                chosen.show(&lines);
+                Ok(ExitCode::SUCCESS)
+            }
+            Verb::Tail(Tail { lines: most, chosen }) => {
+                let lines = chosen.lines(|_| true)?;
+                let skipped = lines.len().saturating_sub(most);
+                chosen.show(lines.get(skipped..).unwrap_or_default());
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+impl Verify {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let files = if self.files.is_empty() { of_state(&self.place)? } else { self.files };
+        let mut reader = Reader::default();
+        for path in &files {
+            let read = File::open(path).and_then(|file| reader.read(&path.display().to_string(), BufReader::new(file)));
+            read.map_err(unreadable(path))?;
+        }
+        let Report { lines, last, faults, notes } = reader.report();
+        for note in notes {
+            say::talk(&format!("note: {note}"));
+        }
+        for fault in &faults {
+            say::data(&fault.to_string());
+        }
+        if !faults.is_empty() {
+            say::talk(&format!("{} faults in {lines} lines", faults.len()));
+            return Ok(ExitCode::from(Code::Problems as u8));
+        }
+        let last = last.map_or_else(String::new, |last| format!("; the last is {} with {}", last.number, last.hash));
+        say::data(&format!("{lines} lines in {} files hang together{last}", files.len()));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Chosen {
+    /// Lines of calls, with what they say, the oldest first.
+    fn lines(&self, is_wanted: impl Fn(&Value) -> bool) -> Result<Vec<(String, Value)>, Failure> {
+        let mut lines = Vec::new();
+        for path in of_state(&self.place)? {
+            let file = File::open(&path).map_err(unreadable(&path))?;
+            for line in BufReader::new(file).lines() {
+                // What is no line is for `verify` to tell.
+                let Ok(line) = line else { continue };
+                let Ok(says) = serde_json::from_str::<Value>(&line) else { continue };
+                let tenant = says.get("tenant").and_then(Value::as_str);
+                let is_ours = self.tenant.as_ref().is_none_or(|wanted| tenant == Some(wanted.as_str()));
+                if says.get("ref").is_some() && is_ours && is_wanted(&says) {
+                    lines.push((line, says));
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    fn show(&self, lines: &[(String, Value)]) {
+        for (line, says) in lines {
+            say::data(&if self.json { line.clone() } else { row(says) });
+        }
+    }
+}
+
+/// Tab-separated: time, reference, tenant, credential, address, what was asked, outcome, milliseconds.
+fn row(says: &Value) -> String {
+    let text = |name: &str| match says.get(name) {
+        // A terminal obeys what a client may have sent.
+        Some(Value::String(text)) => text.escape_debug().to_string(),
+        Some(other) => other.to_string(),
+        None => "-".to_owned(),
+    };
+    ["time", "ref", "tenant", "credential", "address", "method", "tool", "outcome", "ms"].map(text).join("\t")
+}
+
+fn of_state(place: &Place) -> Result<Vec<PathBuf>, Failure> {
+    let path = place.open()?.path().to_owned();
+    let files = Folder { path: path.clone(), keep: 0 }.files().map_err(unreadable(&path))?;
+    if files.is_empty() {
+        return Err(Failure::message(Code::Missing, "there is no record of calls in this state")
+            .hint("a service makes it at its start, unless audit.enabled is false; name the state with --state DIR"));
+    }
+    Ok(files)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let path = path.display().to_string();
+    move |fault| {
+        let code = match fault.kind() {
+            std::io::ErrorKind::NotFound => Code::Missing,
+            std::io::ErrorKind::PermissionDenied => Code::NotAllowed,
+            _ => Code::Failed,
+        };
+        Failure::new(anyhow::Error::new(fault).context(format!("read {path}"))).code(code)
+    }
+}
+
+const EXAMPLE: &str = "\
+Example:
+  playground audit verify
+  playground audit show --ref 7Q2M9KX4TB
+  playground audit tail --tenant alice
+
+A line has: n (its number), time, ref, tenant, credential (its id), stated (the client's own words about itself),
+address, http, method, tool, outcome, status, ms, bytes_in, bytes_out, arguments_sha256, hash. No token, no session and,
+unless audit.arguments = true, nothing of a call's arguments is in it.";
+
+const VERIFY: &str = "\
+Example:
+  playground audit verify --state /var/lib/playground
+  playground audit verify audit.1.jsonl audit.2.jsonl audit.jsonl
+
+Exit codes: 0 all lines hang together, 5 faults, which are on stdout, 6 there is no record";
+
+const SHOW: &str = "\
+Example:
+  playground audit show --ref 7Q2M9KX4TB --json";
+
+const TAIL: &str = "\
+Example:
+  playground audit tail -n 100 --tenant alice";
