@@ -222,10 +222,9 @@ mod tests {
     #[test]
     fn what_was_done_to_a_record_is_told_with_its_place() {
         type Change = fn(&mut Vec<String>);
-        let cases: [(Change, &[&str]); 11] = [
+        let cases: [(Change, &[&str]); 10] = [
             (|_| {}, &[]),
             (|lines| lines[3] = lines[3].replace("R4", "R5"), &["f:4: changed: line 4 "]),
-            (|lines| lines[3] = lines[3].replace("\"hash\":\"", "\"hash\":\"0").replacen("0\"", "\"", 1), &["f:4: "]),
             (|lines| drop(lines.remove(3)), &["f:4: missing: line 4"]),
             (|lines| drop(lines.drain(2..5)), &["f:3: missing: lines 3 to 5"]),
             (|lines| drop(lines.remove(0)), &["f:1: missing: the file begins with line 2"]),

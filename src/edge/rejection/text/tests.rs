@@ -94,7 +94,6 @@ fn the_wait_in_the_text_is_the_wait_in_the_header() {
                 | Cause::TenantFull { .. }
                 | Cause::TenantSessions { .. }
                 | Cause::EdgeBusy
-                | Cause::NotRecorded
                 | Cause::NotSent
                 | Cause::WorkerError(StatusCode::SERVICE_UNAVAILABLE)
         );
