@@ -180,10 +180,12 @@ fn of_state(place: &Place) -> Result<Vec<PathBuf>, Failure> {
 fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
     let path = path.display().to_string();
     move |fault| {
-        let code = match fault.kind() {
-            std::io::ErrorKind::NotFound => Code::Missing,
-            std::io::ErrorKind::PermissionDenied => Code::NotAllowed,
-            _ => Code::Failed,
+        let code = if fault.kind() == std::io::ErrorKind::NotFound {
+            Code::Missing
+        } else if fault.kind() == std::io::ErrorKind::PermissionDenied {
+            Code::NotAllowed
+        } else {
+            Code::Failed
         };
         Failure::new(anyhow::Error::new(fault).context(format!("read {path}"))).code(code)
     }
