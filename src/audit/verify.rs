@@ -51,6 +51,8 @@ pub enum What {
 pub struct Reader {
     report: Report,
     link: Option<Link>,
+    /// The line with the highest number: one that was moved stands between it and the one that follows it.
+    front: Option<Link>,
     /// Of lines that came too late.
     moved: BTreeSet<u64>,
     gaps: Vec<(Fault, u64, u64)>,
@@ -119,11 +121,16 @@ impl Reader {
             Link { number: is.number.saturating_sub(1), hash: previous.unwrap_or(Hash::NONE) }
         });
         let headless = self.link.is_none() && opened.is_none();
-        if before.covers(body) != is.hash && !headless {
-            self.broken(name, line, before, is.number);
+        let front = self.front.unwrap_or(before);
+        let hangs = [before, front].iter().any(|link| link.covers(body) == is.hash);
+        if !hangs && !headless {
+            self.broken(name, line, front, is.number);
+        } else if self.front.is_some_and(|front| is.number <= front.number) {
+            self.moved.insert(is.number);
         }
         self.link = Some(is);
-        self.report.last = self.link;
+        self.front = self.front.filter(|front| front.number >= is.number).or(self.link);
+        self.report.last = self.front;
     }
 
     fn broken(&mut self, name: &str, line: u64, before: Link, number: u64) {
@@ -222,13 +229,14 @@ mod tests {
     #[test]
     fn what_was_done_to_a_record_is_told_with_its_place() {
         type Change = fn(&mut Vec<String>);
-        let cases: [(Change, &[&str]); 10] = [
+        let cases: [(Change, &[&str]); 11] = [
             (|_| {}, &[]),
             (|lines| lines[3] = lines[3].replace("R4", "R5"), &["f:4: changed: line 4 "]),
             (|lines| drop(lines.remove(3)), &["f:4: missing: line 4"]),
             (|lines| drop(lines.drain(2..5)), &["f:3: missing: lines 3 to 5"]),
             (|lines| drop(lines.remove(0)), &["f:1: missing: the file begins with line 2"]),
             (|lines| lines.swap(3, 4), &["f:5: moved: line 4 stands behind line 5"]),
+            (|lines| lines[2..7].rotate_right(1), &["f:4: moved: line 3 stands behind line 7"]),
             (|lines| lines.insert(4, lines[3].clone()), &["f:5: repeated: line 4"]),
             (|lines| lines[3] = format!("{}\n", &lines[3][..20]), &["f:4: cut", "f:5: missing: line 4"]),
             (|lines| lines[7] = format!("{}\n", &lines[7][..20]), &["f:8: cut"]),
