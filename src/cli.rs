@@ -15,6 +15,8 @@ use crate::telemetry::{self, Verbosity};
 mod audit;
 #[cfg(feature = "mcp-http")]
 mod backend;
+#[cfg(feature = "tls")]
+mod cert;
 #[cfg(feature = "mcp-http")]
 mod check_config;
 #[cfg(feature = "mcp-http")]
@@ -99,6 +101,9 @@ enum Verb {
     /// Change the keys that seal public sessions.
     #[cfg(feature = "mcp-http")]
     SessionKey(session_key::SessionKey),
+    /// Make a certificate for trying the edge out.
+    #[cfg(feature = "tls")]
+    Cert(cert::Cert),
     #[cfg(feature = "mcp-http")]
     Exec(exec::Exec),
     #[cfg(feature = "mcp-http")]
@@ -157,6 +162,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Token(token) => token.run(),
         #[cfg(feature = "mcp-http")]
         Verb::SessionKey(key) => key.run(),
+        #[cfg(feature = "tls")]
+        Verb::Cert(cert) => cert.run(),
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
@@ -190,6 +197,8 @@ impl Verb {
             Self::CheckConfig(check) => check.is_for_programs(),
             Self::Worker(worker) => worker.is_for_programs(),
             Self::Token(token) => token.is_for_programs(),
+            #[cfg(feature = "tls")]
+            Self::Cert(_) => false,
             Self::Quickstart(_)
             | Self::Serve(_)
             | Self::Reload(_)

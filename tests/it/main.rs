@@ -10,6 +10,9 @@ mod audit;
 #[cfg(feature = "mcp-http")]
 mod cases;
 #[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod cert;
+#[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod client;
 #[cfg(test)]
