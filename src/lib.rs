@@ -5,7 +5,7 @@
 //! network; it starts them through `worker`, which knows children, addresses and the manifest of native workers.
 //!
 //! The edge is one of the two. A request from the internet passes the stages of `edge`, in the order in which that module's
-//! own map lists them; `identity` says who is calling, and `worker` where the call goes. Nothing in `edge` opens a file or
+//! own map lists them; `identity` says who is calling, and `worker` where the call goes; `oauth` is how a client logs in. Nothing in `edge` opens a file or
 //! reads a flag.
 //!
 //! The sandbox worker is the other: the package `sandbox` with `kit` below it, opened by [`sandboxes`]. [`cli`] also serves it over standard input
@@ -36,6 +36,9 @@ pub mod admin;
 
 #[cfg(feature = "mcp-http")]
 pub mod audit;
+#[cfg(feature = "mcp-http")]
+pub mod oauth;
+
 #[cfg(feature = "mcp-http")]
 mod nearest;
 #[cfg(feature = "mcp-http")]

@@ -13,13 +13,13 @@ mod reading;
 mod watched;
 mod writer;
 
-pub use digest::NoRandomness;
+pub use digest::{Digest, NoRandomness};
 pub use fault::{ChangeError, FormatError, StoreError};
 pub use reading::{Loose, MOST_BYTES, ReadError, Warning};
 pub use watched::{Opener, Opening, View, Watched};
 pub use writer::Writer;
 
-pub(crate) use digest::{Digest, hex, random};
+pub(crate) use digest::{hex, random};
 pub(crate) use place::Step;
 
 #[cfg(test)]

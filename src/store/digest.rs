@@ -1,12 +1,14 @@
 //! What a file holds in place of a secret, and where secrets come from.
 
+use std::fmt;
+
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{digest, rand};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The SHA-256 of a secret of 256 random bits: what a file holds in its place.
+/// The SHA-256 of a secret that nobody can guess: what a file holds in its place.
 #[derive(Clone, Copy)]
-pub(crate) struct Digest([u8; DIGEST_BYTES]);
+pub struct Digest([u8; DIGEST_BYTES]);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the system gave no random bytes")]
@@ -36,6 +38,21 @@ impl Digest {
     /// Whether both are the same, in a time that does not depend on where they differ.
     pub(crate) fn matches(&self, other: &Self) -> bool {
         verify_slices_are_equal(&self.0, &other.0).is_ok()
+    }
+}
+
+/// As [`Digest::matches`].
+impl PartialEq for Digest {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other)
+    }
+}
+
+impl Eq for Digest {}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(..)")
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Warning {
     Loose(u32),
     #[error("it holds {0} tokens in clear; `playground token upgrade` replaces them with hashes")]
     Clear(usize),
+    #[error("it holds {0} secrets in clear, as the original writes them; its next change replaces them with hashes")]
+    ClearYet(usize),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,115 @@
+//! What an operator asks for, and the edge cannot.
+
+use std::time::Duration;
+
+use kit::Tenant;
+
+use crate::store::Digest;
+
+use super::State;
+use super::denied::{Full, Refused};
+use super::ids::{ClientId, GrantId, InviteId};
+use super::invite::{Invite, MOST_INVITE_LIFE, MOST_INVITES, MOST_INVITES_OF_TENANT};
+use super::moment::Moment;
+use super::redirect::Redirect;
+
+#[derive(Clone, Debug)]
+pub enum Order {
+    Invite(NewInvite),
+    RevokeInvite(InviteId),
+    RevokeGrant(GrantId),
+    /// Everything of a tenant: invites, codes and grants.
+    RevokeTenant(Tenant),
+}
+
+#[derive(Clone, Debug)]
+pub struct NewInvite {
+    pub id: InviteId,
+    pub code: Digest,
+    pub tenant: Tenant,
+    /// None where it can be used without end.
+    pub uses: Option<u32>,
+    /// For how long; none where that is until it is revoked.
+    pub life: Option<Duration>,
+    pub client: Option<ClientId>,
+    pub redirect: Option<Redirect>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ordered {
+    Invited { expires: Option<Moment> },
+    Revoked(Gone),
+}
+
+/// How many of each do not count any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    pub invites: usize,
+    pub codes: usize,
+    pub grants: usize,
+}
+
+impl State {
+    /// Does what an operator asks for.
+    ///
+    /// # Errors
+    /// When it is not to be had; nothing but what is over has changed then.
+    pub fn order(&mut self, order: Order, now: Duration) -> Result<Ordered, Refused> {
+        let now = Moment::of(now);
+        self.prune(now);
+        match order {
+            Order::Invite(invite) => self.invite(invite, now),
+            Order::RevokeInvite(id) => match self.invites.remove(&id) {
+                Some(_) => Ok(Ordered::Revoked(Gone { invites: 1, ..Gone::default() })),
+                None => Err(Refused::NoInvite(id)),
+            },
+            Order::RevokeGrant(id) => match self.grants.remove(&id) {
+                Some(_) => Ok(Ordered::Revoked(Gone { grants: 1, ..Gone::default() })),
+                None => Err(Refused::NoGrant(id)),
+            },
+            Order::RevokeTenant(tenant) => Ok(Ordered::Revoked(self.revoke_tenant(&tenant))),
+        }
+    }
+
+    fn invite(&mut self, wanted: NewInvite, now: Moment) -> Result<Ordered, Refused> {
+        if wanted.uses == Some(0) {
+            return Err(Refused::NoUses);
+        }
+        if wanted.life.is_some_and(|life| life.as_secs() == 0) {
+            return Err(Refused::Past);
+        }
+        if self.invites.contains_key(&wanted.id) || self.invites.values().any(|one| one.code.matches(&wanted.code)) {
+            return Err(Refused::Taken);
+        }
+        let full = |these: &Self| {
+            let theirs = these.invites.values().filter(|invite| invite.tenant == wanted.tenant).count();
+            if theirs >= MOST_INVITES_OF_TENANT {
+                return Some(Full::InvitesOfTenant { most: MOST_INVITES_OF_TENANT });
+            }
+            (these.invites.len() >= MOST_INVITES).then_some(Full::Invites { most: MOST_INVITES })
+        };
+        if full(self).is_some() {
+            // Those are kept only so that whoever shows one is told why it does not count.
+            self.invites.retain(|_, invite| !invite.is_spent() && !invite.is_over(now));
+        }
+        if let Some(full) = full(self) {
+            return Err(Refused::Full(full));
+        }
+        let NewInvite { id, code, tenant, uses, life, client, redirect } = wanted;
+        let expires = life.map(|life| now.after(life.min(MOST_INVITE_LIFE)));
+        self.invites.insert(id, Invite { code, tenant, uses, created: now, expires, client, redirect });
+        Ok(Ordered::Invited { expires })
+    }
+
+    fn revoke_tenant(&mut self, tenant: &Tenant) -> Gone {
+        let before = Gone { invites: self.invites.len(), codes: self.codes.len(), grants: self.grants.len() };
+        self.invites.retain(|_, invite| invite.tenant != *tenant);
+        self.codes.retain(|code| code.tenant != *tenant);
+        self.grants.retain(|_, grant| grant.tenant != *tenant);
+        Gone {
+            invites: before.invites - self.invites.len(),
+            codes: before.codes - self.codes.len(),
+            grants: before.grants - self.grants.len(),
+        }
+    }
+}
