@@ -11,9 +11,10 @@
 //! line      what one line says                          chain    how lines hang together
 //! file      the files of a state, and their turns       verify   what was done to them since
 //! log       the one task that writes, off the path of a request
-//! kept      the file that it writes to
+//! kept      the file that it writes to                    acts     what operators did
 //! ```
 
+pub mod acts;
 pub mod chain;
 pub mod file;
 mod kept;

@@ -12,6 +12,8 @@ use crate::spelled;
 use crate::telemetry::{self, Verbosity};
 
 #[cfg(feature = "mcp-http")]
+mod act;
+#[cfg(feature = "mcp-http")]
 mod audit;
 #[cfg(feature = "mcp-http")]
 mod backend;
@@ -263,6 +265,8 @@ Exit codes:
    8  asked and declined, or cut off by a second signal
   10  configuration; another start would not change it
   11  control of a command tree was lost; look before the next start
+
+What a verb changes is on record in operator.jsonl beside it: playground audit acts
 
 With --json, why a verb failed is the last line on stderr, as {\"error\":{\"code\":WORD,\"message\":TEXT,\"hint\":TEXT}}";
 

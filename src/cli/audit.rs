@@ -1,4 +1,4 @@
-//! `playground audit`: what the record of calls says, and whether anyone has changed it.
+//! `playground audit`: what the records of calls and of acts say, and whether anyone has changed them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -13,6 +13,7 @@ use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::audit::Folder;
+use crate::audit::acts::Acts as ActsOf;
 use crate::audit::verify::{Reader, Report};
 
 #[derive(Debug, Args)]
@@ -27,9 +28,10 @@ enum Verb {
     Verify(Verify),
     Show(Show),
     Tail(Tail),
+    Acts(Acts),
 }
 
-/// Check that no line of the record was changed, taken out, moved or cut since it was written.
+/// Check that no line of the records of calls and of acts was changed, taken out, moved or cut since it was written.
 ///
 /// Each fault is told with its file and line. What a killed service left of its last line is no fault and is told apart.
 /// Whole lines that are missing at the very end cannot be told from ones that were never written, and whoever can write
@@ -37,7 +39,7 @@ enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY)]
 struct Verify {
-    /// The oldest first [default: those of the state directory].
+    /// Those of one record, the oldest first [default: both records of the state directory].
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -66,6 +68,33 @@ struct Tail {
 
     #[command(flatten)]
     chosen: Chosen,
+}
+
+/// Show what operators did, the newest last: one line for each change by a verb of this command line.
+///
+/// It stands in operator.jsonl, in the folder of what was changed: the state directory, or that of a credential store or
+/// of a list of workers that lies elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = ACTS)]
+struct Acts {
+    /// How many.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+
+    /// Those about this tenant alone.
+    #[arg(long, value_name = "TENANT", value_parser = Tenant::parse)]
+    tenant: Option<Tenant>,
+
+    /// Each line as it stands in the record.
+    #[arg(long)]
+    json: bool,
+
+    /// The record of another folder than the state directory.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
 }
 
 #[derive(Debug, Args)]
@@ -100,31 +129,73 @@ impl Audit {
                 chosen.show(lines.get(skipped..).unwrap_or_default());
                 Ok(ExitCode::SUCCESS)
             }
+            Verb::Acts(acts) => acts.run(),
         }
     }
 }
 
 impl Verify {
     fn run(self) -> Result<ExitCode, Failure> {
-        let files = if self.files.is_empty() { of_state(&self.place)? } else { self.files };
-        let mut reader = Reader::default();
-        for path in &files {
-            let read = File::open(path).and_then(|file| reader.read(&path.display().to_string(), BufReader::new(file)));
-            read.map_err(unreadable(path))?;
+        let records = if self.files.is_empty() { self.of_state()? } else { vec![self.files] };
+        let mut is_whole = true;
+        for files in records {
+            is_whole &= hangs_together(&files)?;
         }
-        let Report { lines, last, faults, notes } = reader.report();
-        for note in notes {
-            say::talk(&format!("note: {note}"));
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(Code::Problems as u8) })
+    }
+
+    fn of_state(&self) -> Result<Vec<Vec<PathBuf>>, Failure> {
+        let acts = ActsOf::of(self.place.open()?.path()).path().to_owned();
+        let mut records = if acts.exists() { vec![vec![acts]] } else { Vec::new() };
+        match of_state(&self.place) {
+            Ok(calls) => records.insert(0, calls),
+            // A state that is not served yet, or whose calls are not recorded.
+            Err(failure) if records.is_empty() => return Err(failure),
+            Err(_none) => {}
         }
-        for fault in &faults {
-            say::data(&fault.to_string());
+        Ok(records)
+    }
+}
+
+/// Tells what was done to the files of one record.
+fn hangs_together(files: &[PathBuf]) -> Result<bool, Failure> {
+    let mut reader = Reader::default();
+    for path in files {
+        let read = File::open(path).and_then(|file| reader.read(&path.display().to_string(), BufReader::new(file)));
+        read.map_err(unreadable(path))?;
+    }
+    let Report { lines, last, faults, notes } = reader.report();
+    for note in notes {
+        say::talk(&format!("note: {note}"));
+    }
+    for fault in &faults {
+        say::data(&fault.to_string());
+    }
+    if !faults.is_empty() {
+        say::talk(&format!("{} faults in {lines} lines", faults.len()));
+        return Ok(false);
+    }
+    let last = last.map_or_else(String::new, |last| format!("; the last is {} with {}", last.number, last.hash));
+    let of = files.last().map_or_else(String::new, |path| format!(" of {}", path.display()));
+    say::data(&format!("{lines} lines in {} files{of} hang together{last}", files.len()));
+    Ok(true)
+}
+
+impl Acts {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let path = match self.file {
+            Some(path) => path,
+            None => ActsOf::of(self.place.open()?.path()).path().to_owned(),
+        };
+        let lines = lines_of(&path, self.tenant.as_ref(), |line| line.get("act").is_some())?;
+        let skipped = lines.len().saturating_sub(self.lines);
+        for (line, says) in lines.get(skipped..).unwrap_or_default() {
+            say::data(&if self.json {
+                line.clone()
+            } else {
+                row(says, &["time", "act", "by", "tenant", "credentials", "what"])
+            });
         }
-        if !faults.is_empty() {
-            say::talk(&format!("{} faults in {lines} lines", faults.len()));
-            return Ok(ExitCode::from(Code::Problems as u8));
-        }
-        let last = last.map_or_else(String::new, |last| format!("; the last is {} with {}", last.number, last.hash));
-        say::data(&format!("{lines} lines in {} files hang together{last}", files.len()));
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -134,38 +205,52 @@ impl Chosen {
     fn lines(&self, is_wanted: impl Fn(&Value) -> bool) -> Result<Vec<(String, Value)>, Failure> {
         let mut lines = Vec::new();
         for path in of_state(&self.place)? {
-            let file = File::open(&path).map_err(unreadable(&path))?;
-            for line in BufReader::new(file).lines() {
-                // What is no line is for `verify` to tell.
-                let Ok(line) = line else { continue };
-                let Ok(says) = serde_json::from_str::<Value>(&line) else { continue };
-                let tenant = says.get("tenant").and_then(Value::as_str);
-                let is_ours = self.tenant.as_ref().is_none_or(|wanted| tenant == Some(wanted.as_str()));
-                if says.get("ref").is_some() && is_ours && is_wanted(&says) {
-                    lines.push((line, says));
-                }
-            }
+            let is_wanted = |says: &Value| says.get("ref").is_some() && is_wanted(says);
+            lines.extend(lines_of(&path, self.tenant.as_ref(), is_wanted)?);
         }
         Ok(lines)
     }
 
     fn show(&self, lines: &[(String, Value)]) {
         for (line, says) in lines {
-            say::data(&if self.json { line.clone() } else { row(says) });
+            say::data(&if self.json { line.clone() } else { row(says, &COLUMNS) });
         }
     }
 }
 
-/// Tab-separated: time, reference, tenant, credential, address, what was asked, outcome, milliseconds.
-fn row(says: &Value) -> String {
-    let text = |name: &str| match says.get(name) {
+/// Those of one file that somebody wants, with what they say, the oldest first.
+fn lines_of(
+    path: &Path,
+    tenant: Option<&Tenant>,
+    is_wanted: impl Fn(&Value) -> bool,
+) -> Result<Vec<(String, Value)>, Failure> {
+    let mut lines = Vec::new();
+    let file = File::open(path).map_err(unreadable(path))?;
+    for line in BufReader::new(file).lines() {
+        // What is no line is for `verify` to tell.
+        let Ok(line) = line else { continue };
+        let Ok(says) = serde_json::from_str::<Value>(&line) else { continue };
+        let whose = says.get("tenant").and_then(Value::as_str);
+        if tenant.is_none_or(|wanted| whose == Some(wanted.as_str())) && is_wanted(&says) {
+            lines.push((line, says));
+        }
+    }
+    Ok(lines)
+}
+
+/// Tab-separated, in this order.
+fn row(says: &Value, columns: &[&str]) -> String {
+    let text = |name: &&str| match says.get(*name) {
         // A terminal obeys what a client may have sent.
         Some(Value::String(text)) => text.escape_debug().to_string(),
         Some(other) => other.to_string(),
         None => "-".to_owned(),
     };
-    ["time", "ref", "tenant", "credential", "address", "method", "tool", "outcome", "ms"].map(text).join("\t")
+    columns.iter().map(text).collect::<Vec<_>>().join("\t")
 }
+
+/// Of a call, for people.
+const COLUMNS: [&str; 9] = ["time", "ref", "tenant", "credential", "address", "method", "tool", "outcome", "ms"];
 
 fn of_state(place: &Place) -> Result<Vec<PathBuf>, Failure> {
     let path = place.open()?.path().to_owned();
@@ -196,10 +281,14 @@ Example:
   playground audit verify
   playground audit show --ref 7Q2M9KX4TB
   playground audit tail --tenant alice
+  playground audit acts
 
-A line has: n (its number), time, ref, tenant, credential (its id), stated (the client's own words about itself),
+Of calls, a line of audit.jsonl has: n (its number), time, ref, tenant, credential (its id), stated (the client's own words about itself),
 address, http, method, tool, outcome, status, ms, bytes_in, bytes_out, arguments_sha256, hash. No token, no session and,
-unless audit.arguments = true, nothing of a call's arguments is in it.";
+unless audit.arguments = true, nothing of a call's arguments is in it.
+
+Of what operators did, a line of operator.jsonl has: n, time, act (the verb), by (uid, and login where `sudo` has changed
+it), tenant, credentials (their ids), what, hash.";
 
 const VERIFY: &str = "\
 Example:
@@ -211,6 +300,11 @@ Exit codes: 0 all lines hang together, 5 faults, which are on stdout, 6 there is
 const SHOW: &str = "\
 Example:
   playground audit show --ref 7Q2M9KX4TB --json";
+
+const ACTS: &str = "\
+Example:
+  playground audit acts -n 100 --tenant alice
+  playground audit acts --json /etc/playground/operator.jsonl";
 
 const TAIL: &str = "\
 Example:

@@ -3,12 +3,14 @@
 use clap::Args;
 use sandbox::Sandbox;
 
+use super::act;
 use super::backend::Backend;
 use super::door::{Door, otherwise};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::admin::words::{Answer, Request};
+use crate::audit::acts::Act;
 
 /// End what runs of every tenant, and sweep what a killed service left.
 ///
@@ -38,7 +40,8 @@ impl Clean {
         super::on_runtime(async {
             self.backend.needed()?;
             // Whoever opens the sandboxes of a state sweeps first.
-            let door = Door::open(&self.place.open()?).await?;
+            let state = self.place.open()?;
+            let door = Door::open(&state).await?;
             let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
             let removed = match (&door, self.delete_shared_pile) {
@@ -49,6 +52,8 @@ impl Clean {
             };
             let closed = door.close().await;
             let Answer::Cleaned { ended, swept, held } = answer? else { return Err(otherwise()) };
+            let what = (self.delete_shared_pile && removed.is_ok()).then(|| "with the shared pile".to_owned());
+            act::record(state.path(), &Act::new("clean").with(what));
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
             if is_running {
                 say::talk(&format!("ended the processes of {}", tenants(ended)));

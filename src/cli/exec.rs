@@ -7,11 +7,13 @@ use kit::Tenant;
 use kit::tasks::Tasks;
 use tokio::sync::watch;
 
+use super::act;
 use super::door::{Conversation, Door, otherwise};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled, streams};
 use crate::admin::words::{Answer, Ending, Further, Request, Run};
+use crate::audit::acts::Act;
 use crate::signal::StopSignals;
 
 /// Run a program in a tenant's sandbox, with its input, output and exit code.
@@ -77,9 +79,15 @@ pub(super) async fn carry(
     join: impl AsyncFnOnce(Conversation, &mut StopSignals) -> Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     let tenant = wanted.tenant.clone();
-    let door = Door::open(&place.open()?).await?;
+    let state = place.open()?;
+    let door = Door::open(&state).await?;
+    let verb = if wanted.terminal.is_some() { "shell" } else { "exec" };
     let done = match door.converse(&Request::Run(Box::new(wanted))).await {
-        Ok(conversation) => join(conversation, &mut signals).await,
+        Ok(conversation) => {
+            // At its beginning: nobody knows when, or whether, this process sees its end.
+            act::record(state.path(), &Act::new(verb).of(&tenant));
+            join(conversation, &mut signals).await
+        }
         Err(fault) => Err(fault),
     };
     let closed = door.close().await;

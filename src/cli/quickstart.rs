@@ -12,10 +12,11 @@ use kit::{Secret, Tenant};
 use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
-use super::{say, serve, spelled, store, user};
+use super::{act, say, serve, spelled, store, user};
 use crate::admin::socket::SocketError;
 use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, KeyError};
+use crate::audit::acts::Act;
 use crate::config::{Audit, Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
@@ -88,6 +89,9 @@ impl Quickstart {
             .await;
         let closed = door.close().await;
         if let Answer::Created { new, pile } = made? {
+            if new {
+                act::record(state.path(), &Act::new("user create").of(&self.user));
+            }
             say::talk(&user::made_line(&self.user, new, pile));
             if pile == crate::admin::words::PileKept::None {
                 say::talk(
@@ -113,6 +117,7 @@ impl Quickstart {
             expires: None,
         };
         let minted = store::on_ledger(&ledger, move |ledger| ledger.mint(&wanted)).await?;
+        act::record_beside(ledger.path(), &Act::new("token mint").of(&self.user).credentials([minted.id.clone()]));
         kit::durable::replace(file, 0o600, format!("{}\n", minted.token.expose()).as_bytes())
             .map_err(|fault| anyhow::Error::new(fault).context(format!("write {}", file.display())))?;
         say::talk(&format!("minted token {} of {} into {}", minted.id, self.user, file.display()));

@@ -2,12 +2,14 @@
 
 use clap::Args;
 
+use super::act;
 use super::door::{otherwise, refused, unreachable};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::admin::talk::{AskError, Asking};
 use crate::admin::words::{Answer, Request};
+use crate::audit::acts::Act;
 
 /// Let the running service read again what it was started with.
 ///
@@ -24,7 +26,8 @@ pub(super) struct Reload {
 impl Reload {
     pub(super) fn run(self) -> Result<(), Failure> {
         super::on_runtime(async {
-            let socket = self.place.open()?.operator_socket();
+            let state = self.place.open()?;
+            let socket = state.operator_socket();
             let mut asking = Asking::begin(&socket, &Request::Reload).await.map_err(|fault| match fault {
                 AskError::NotRunning => Failure::new(fault)
                     .code(Code::Unreachable)
@@ -36,6 +39,9 @@ impl Reload {
                 return Err(refused(why, &message).hint("nothing was changed: the service goes on with what it had"));
             }
             let Answer::Reloaded { changed, needs_restart } = answer else { return Err(otherwise()) };
+            if !changed.is_empty() {
+                act::record(state.path(), &Act::new("reload").with(changed.clone()));
+            }
             told(&changed, &needs_restart);
             Ok(())
         })

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::act;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
 use crate::app::{KeyError, rotate_session_key};
+use crate::audit::acts::Act;
 use crate::spelled;
 
 #[derive(Debug, Args)]
@@ -56,6 +58,7 @@ impl SessionKey {
         };
         let grace = if at_once { Duration::ZERO } else { grace };
         let earlier = rotate_session_key(&path, kit::clock::since_epoch(), grace).map_err(failure)?;
+        act::record_beside(&path, &Act::new("session-key rotate"));
         let path = path.display();
         let seals = match grace.as_secs() {
             0 => "seals new sessions now".to_owned(),

@@ -9,9 +9,11 @@ use clap::Args;
 use kit::ballast::{self, Ballast};
 use kit::{Secret, Tenant};
 
+use super::act;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
+use crate::audit::acts::Act;
 use crate::identity::store::{Ledger, LedgerError, Listed, Minted, NewCredential};
 use crate::state::StateDir;
 use crate::store::{ChangeError, Loose};
@@ -50,6 +52,7 @@ impl Store {
 pub(super) async fn mint(ledger: &Ledger, wanted: NewCredential, out: Option<Reserved>) -> Result<(), Failure> {
     let tenant = wanted.tenant.clone();
     let minted = on_ledger(ledger, move |ledger| ledger.mint(&wanted)).await?;
+    act::record_beside(ledger.path(), &Act::new("token mint").of(&tenant).credentials([minted.id.clone()]));
     show(ledger, &minted, &tenant, out)
 }
 
@@ -73,8 +76,13 @@ pub(super) async fn listed(ledger: &Ledger) -> Result<Vec<Listed>, Failure> {
 
 /// Removes a tenant's credentials; how many there were.
 pub(super) async fn remove_tenant(ledger: &Ledger, tenant: &Tenant) -> Result<usize, Failure> {
-    let tenant = tenant.clone();
-    Ok(on_full_ledger(ledger, move |ledger| ledger.remove_tenant(&tenant)).await?.len())
+    let whose = tenant.clone();
+    let removed = on_full_ledger(ledger, move |ledger| ledger.remove_tenant(&whose)).await?;
+    let count = removed.len();
+    if count > 0 {
+        act::record_beside(ledger.path(), &Act::new("token revoke").of(tenant).credentials(removed));
+    }
+    Ok(count)
 }
 
 /// The same for what takes something away, which must be done on a full disk too.

@@ -1,5 +1,8 @@
 //! The record of calls: what stands in it, who may be served without it, and that it outlives whoever writes it.
 
+mod acts;
+mod full_disk;
+
 use std::fs::{self, File};
 use std::io::{BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;

@@ -4,11 +4,13 @@ use clap::Args;
 use clap::builder::TypedValueParser as _;
 use kit::{Secret, Tenant};
 
+use super::super::act;
 use super::super::failure::Failure;
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Store};
 use super::meant;
+use crate::audit::acts::Act;
 
 /// Revoke a token by its id, or by itself; the running service refuses it at its next request.
 #[derive(Debug, Args)]
@@ -50,6 +52,9 @@ impl Revoke {
                 store::on_full_ledger(&ledger, move |ledger| ledger.remove_expired(now)).await?
             }
         };
+        if !revoked.is_empty() {
+            act::record_beside(ledger.path(), &Act::new("token revoke").credentials(revoked.iter().cloned()));
+        }
         for id in &revoked {
             say::talk(&format!("revoked {id}"));
         }

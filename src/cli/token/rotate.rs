@@ -7,12 +7,14 @@ use clap::Args;
 use clap::builder::TypedValueParser as _;
 use kit::Secret;
 
+use super::super::act;
 use super::super::failure::Failure;
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Reserved, Store};
 use super::meant;
 use super::moment::{self, rfc3339};
+use crate::audit::acts::Act;
 use crate::identity::store::{Old, Rotation};
 
 /// Mint a successor of a token, and let the old one end after a grace.
@@ -49,6 +51,8 @@ impl Rotate {
         let wanted = Rotation { id: meant(&ledger, &self.id).await?, grace: self.grace };
         let old = wanted.id.clone();
         let rotated = store::on_ledger(&ledger, move |ledger| ledger.rotate(&wanted)).await?;
+        let ids = [old.clone(), rotated.minted.id.clone()];
+        act::record_beside(ledger.path(), &Act::new("token rotate").of(&rotated.tenant).credentials(ids));
         store::show(&ledger, &rotated.minted, &rotated.tenant, out)?;
         say::talk(&match rotated.old {
             Old::Ended => format!("{old} is refused from now on"),

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use kit::Tenant;
 
+use super::super::act;
 use super::super::backend::Backend;
 use super::super::failure::{Code, Failure};
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Store};
+use crate::audit::acts::Act;
 use crate::identity::Catalogue;
 use crate::identity::store::Upgraded;
 use crate::worker::manifest;
@@ -59,6 +61,7 @@ impl Upgrade {
         });
         match upgraded.await? {
             Upgraded::Hashed(count) => {
+                act::record_beside(ledger.path(), &Act::new("token upgrade"));
                 say::talk(&format!("{count} tokens are kept as hashes now; each goes on working"))
             }
             Upgraded::Already => say::talk("there was nothing to do: the store holds no token in clear"),

@@ -8,6 +8,8 @@ use sandbox::settings::TenantSettings;
 
 use super::settings::SettingFlags;
 use crate::admin::words::{Answer, PileKept, PileWish, Request};
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::backend::Backend;
 use crate::cli::door::Door;
 use crate::cli::failure::{Code, Failure};
@@ -87,6 +89,9 @@ impl Create {
         let made = made?;
         closed?;
         if let Answer::Created { new, pile } = made {
+            if new {
+                act::record(state.path(), &Act::new("user create").of(&self.name));
+            }
             say::talk(&made_line(&self.name, new, pile));
             if !new {
                 say::talk(&format!(

@@ -7,6 +7,8 @@ use clap::Args;
 use kit::Tenant;
 
 use crate::admin::words::{Answer, Request};
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
@@ -79,6 +81,8 @@ impl Destroy {
         if there.sandbox || (self.delete_pile && there.pile.is_some()) {
             door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await?;
         }
+        let what = self.delete_pile.then(|| "with its pile".to_owned());
+        act::record(state.path(), &Act::new("user destroy").of(&self.name).with(what));
         say::talk(&format!(
             "removed {}: {}",
             self.name,

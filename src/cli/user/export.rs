@@ -19,6 +19,8 @@ use sandbox::settings::{Size, TenantSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::words::{Answer, Ending, PileKept, Request, Shown};
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -67,7 +69,8 @@ impl Export {
             return Err(Failure::message(Code::Exists, format!("{} holds an export already", self.out.display()))
                 .hint("name a folder that does not exist yet"));
         }
-        let door = Door::open(&self.place.open()?).await?;
+        let state = self.place.open()?;
+        let door = Door::open(&state).await?;
         // Before anything is made: of a tenant that is not there, there is no export to speak of.
         let shown = match door.ask(Request::Show { tenant: self.name.clone() }).await {
             Ok(Answer::Shown(shown)) => Ok(*shown),
@@ -88,6 +91,7 @@ impl Export {
             self.take_back(found);
             return Err(failure);
         }
+        act::record(state.path(), &Act::new("user export").of(&self.name));
         say::data(&self.out.display().to_string());
         closed
     }

@@ -17,6 +17,8 @@ use super::create::{PileFlags, made_line};
 use super::export::{FILES, KEY, META, MOST_KEY, Meta, PILE, VERSION, plain};
 use super::settings::SettingFlags;
 use crate::admin::words::{Answer, Ending, PileKept, PileWish, Request};
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -64,6 +66,7 @@ impl Import {
         let done = self.make(&state, &door, content, &mut signals).await;
         let closed = door.close().await;
         done?;
+        act::record(state.path(), &Act::new("user import").of(&self.name));
         say::talk(&format!("imported {}; mint a token with: playground token mint {}", self.name, self.name));
         closed
     }

@@ -4,6 +4,8 @@ use clap::Args;
 use kit::Tenant;
 
 use crate::admin::words::Request;
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::door::Door;
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
@@ -47,7 +49,7 @@ struct Named {
 impl Stop {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let tenant = self.tenant.name.clone();
-        self.tenant.ask(Request::Stop { tenant: tenant.clone() }).await?;
+        self.tenant.ask("user stop", Request::Stop { tenant: tenant.clone() }).await?;
         say::talk(&format!("ended the processes of {tenant}"));
         Ok(())
     }
@@ -56,7 +58,7 @@ impl Stop {
 impl Disable {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let tenant = self.tenant.name.clone();
-        self.tenant.ask(Request::Disable { tenant: tenant.clone(), disabled: true }).await?;
+        self.tenant.ask("user disable", Request::Disable { tenant: tenant.clone(), disabled: true }).await?;
         say::talk(&format!("disabled {tenant} and ended its processes"));
         Ok(())
     }
@@ -65,18 +67,20 @@ impl Disable {
 impl Enable {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let tenant = self.tenant.name.clone();
-        self.tenant.ask(Request::Disable { tenant: tenant.clone(), disabled: false }).await?;
+        self.tenant.ask("user enable", Request::Disable { tenant: tenant.clone(), disabled: false }).await?;
         say::talk(&format!("enabled {tenant}"));
         Ok(())
     }
 }
 
 impl Named {
-    async fn ask(&self, request: Request) -> Result<(), Failure> {
-        let door = Door::open(&self.place.open()?).await?;
+    async fn ask(&self, act: &'static str, request: Request) -> Result<(), Failure> {
+        let state = self.place.open()?;
+        let door = Door::open(&state).await?;
         let done = door.ask(request).await;
         let closed = door.close().await;
         done?;
+        act::record(state.path(), &Act::new(act).of(&self.name));
         closed
     }
 }

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use super::settings::SettingFlags;
 use crate::admin::words::{Answer, Request};
+use crate::audit::acts::Act;
+use crate::cli::act;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -63,8 +65,13 @@ impl Set {
         let state = self.place.open()?;
         let Some(tenant) = self.name.clone() else { return self.set_common(&state, &change) };
         let door = Door::open(&state).await?;
-        let done = self.set(&door, tenant, change).await;
+        let what: Vec<_> = change.fields().into_iter().map(|(name, _)| name).collect();
+        let done = self.set(&door, tenant.clone(), change).await;
         let closed = door.close().await;
+        if done.is_ok() {
+            let what = what.into_iter().chain(self.unset.clone());
+            act::record(state.path(), &Act::new("user set").of(&tenant).with(what));
+        }
         done.and(closed)
     }
 
@@ -89,6 +96,8 @@ impl Set {
     fn set_common(&self, state: &StateDir, change: &TenantSettings) -> Result<(), Failure> {
         let folder = state.sandbox();
         amend_file(&folder, change, &self.unset)?;
+        let what = change.fields().into_iter().map(|(name, _)| name).chain(self.unset.clone());
+        act::record(state.path(), &Act::new("user set --all-tenants").with(what));
         say::talk(&format!("changed {}", folder.join(FILE).display()));
         if state.lock().is_err() {
             say::talk("the running service goes on with the old settings; its next start reads the new ones");

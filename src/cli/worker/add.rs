@@ -9,10 +9,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kit::Tenant;
 
+use super::super::act;
 use super::super::failure::{Code, Failure};
 use super::super::say;
 use super::check::doors;
 use super::registry::{Held, Registry, Source, place, taken_up};
+use crate::audit::acts::Act;
 use crate::worker::check::check;
 use crate::worker::endpoint::Endpoint;
 use crate::worker::entry::{Entry, is_name};
@@ -115,6 +117,7 @@ impl Add {
         let path = held.path.clone();
         held.put(&text)?;
         fresh.keep();
+        act::record_beside(&path, &Act::new("worker add").of(&entry.tenant).with([place(&entry)]));
         say::data(&format!("{}\t{}", entry.tenant, place(&entry)));
         say::talk(&format!("added to {}", path.display()));
         if is_fresh {

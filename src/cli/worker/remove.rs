@@ -3,9 +3,11 @@
 use clap::Args;
 use kit::Tenant;
 
+use super::super::act;
 use super::super::failure::{Code, Failure};
 use super::super::say;
 use super::registry::{Held, Source, place, taken_up};
+use crate::audit::acts::Act;
 use crate::worker::manifest::edit;
 
 /// Take a native worker out of the list.
@@ -55,6 +57,7 @@ impl Remove {
         let text = text.ok_or_else(|| Failure::message(Code::Failed, "the entry could not be found in the text"))?;
         let path = held.path.clone();
         held.put(&text)?;
+        act::record_beside(&path, &Act::new("worker remove").of(&self.tenant));
         say::data(self.tenant.as_str());
         say::talk(&format!("removed from {}; the worker and its token file are left alone", path.display()));
         say::talk("once it is taken up, calls under way end as they would, and sessions with this worker are over");

@@ -31,9 +31,11 @@ if echo x > "$2/probe"; then echo the disk is not full; exit 1; fi 2> /dev/null
 id=$("$1" token list | awk '$2 == "alice" { print $1 }')
 "$1" token revoke "$id"
 "$1" token list | grep -q alice && exit 1
+grep -q '"act":"token revoke"' "$2/state/operator.jsonl"
 cat /dev/zero > "$2/state/fill" 2> /dev/null || :
 "$1" user destroy bob --yes
 "$1" user list | grep -q bob && exit 1
+grep -q '"act":"user destroy"' "$2/state/operator.jsonl"
 rm "$2/fill" "$2/state/fill"
 "$1" user destroy alice --yes
 [ "$(wc -c < "$2/state/ballast")" -gt 100000 ]
