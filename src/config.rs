@@ -72,6 +72,8 @@ pub struct Limits {
     pub sessions_per_tenant: usize,
     /// Requests a second of one tenant, sustained.
     pub tenant_rate: u32,
+    /// Bytes a second of answers to one tenant.
+    pub tenant_bandwidth: u64,
     /// Calls and streams under way at once.
     pub exchanges: usize,
     pub exchanges_per_tenant: usize,
@@ -129,6 +131,7 @@ impl Default for Limits {
             sessions: 10_000,
             sessions_per_tenant: 64,
             tenant_rate: 100,
+            tenant_bandwidth: 64 << 20,
             exchanges: 1024,
             exchanges_per_tenant: 64,
             streams_per_tenant: 32,

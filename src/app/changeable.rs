@@ -215,6 +215,7 @@ fn limits(config: &Config) -> edge::Config {
     limits.requests.most_body_bytes = config.limits.body;
     limits.rates.tenant_per_second = config.limits.tenant_rate;
     limits.rates.tenant_burst = config.limits.tenant_rate.saturating_mul(4);
+    limits.rates.tenant_bytes_per_second = config.limits.tenant_bandwidth;
     limits.exchanges.most = config.limits.exchanges;
     limits.exchanges.most_per_tenant = config.limits.exchanges_per_tenant;
     limits.exchanges.most_streams_per_tenant = config.limits.streams_per_tenant;

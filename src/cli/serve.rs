@@ -254,6 +254,7 @@ impl Serve {
                 default.sessions_per_tenant,
             ),
             tenant_rate: self.tenant_rate.or(file.tenant_rate).map_or(default.tenant_rate, NonZeroU32::get),
+            tenant_bandwidth: file.tenant_bandwidth.map_or(default.tenant_bandwidth, NonZeroU64::get),
             exchanges: count(None, file.exchanges, default.exchanges),
             exchanges_per_tenant: count(None, file.exchanges_per_tenant, default.exchanges_per_tenant),
             streams_per_tenant: count(None, file.streams_per_tenant, default.streams_per_tenant),

@@ -70,6 +70,8 @@ pub struct Limits {
     #[serde(deserialize_with = "time")]
     pub session_idle: Option<Duration>,
     pub tenant_rate: Option<NonZeroU32>,
+    #[serde(deserialize_with = "bandwidth")]
+    pub tenant_bandwidth: Option<NonZeroU64>,
     pub exchanges: Option<NonZeroUsize>,
     pub exchanges_per_tenant: Option<NonZeroUsize>,
     pub streams_per_tenant: Option<NonZeroUsize>,
@@ -189,6 +191,16 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
     parsed(from, spelled::duration).map(Some)
 }
 
+fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
+    let bytes = NonZeroU64::deserialize(from)?;
+    if bytes < LEAST_BANDWIDTH {
+        let fault =
+            format!("bytes a second are wanted, at least {LEAST_BANDWIDTH}: with less, answers would take minutes");
+        return Err(serde::de::Error::custom(fault));
+    }
+    Ok(Some(bytes))
+}
+
 fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let hosts = Vec::<String>::deserialize(from)?;
     hosts.iter().map(|host| spelled::host(host).map_err(serde::de::Error::custom)).collect()
@@ -203,6 +215,9 @@ fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
 
 /// As many as a manifest of workers may have.
 const MOST_BYTES: usize = 1024 * 1024;
+
+/// So that no exchange of a tenant waits for long behind its others.
+const LEAST_BANDWIDTH: NonZeroU64 = NonZeroU64::new(1024 * 1024).expect("no zero");
 
 /// Every key, with what it means.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -9,7 +9,10 @@
 //! ones. Each that was ever taken beyond the common part is the only one of its tenant, so the slots in use are never more
 //! than the common part and one for each tenant that holds any. Once as many tenants as there are kept slots hold some at
 //! once, the next one is refused if the others have really filled everything.
+//!
+//! And how much of it in a second: the answers of a tenant leave at the rate it may have, over all its connections.
 
+mod bandwidth;
 mod reserved;
 
 use std::collections::HashMap;
@@ -18,18 +21,22 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kit::Tenant;
 use pin_project::pin_project;
+use tokio::time::{Sleep, sleep};
 use tower::{Layer, Service};
 
 use crate::edge::{Answer, AnswerBody, Cause, Config, Exchanges, Head, Paced, Rejection, RequestBody, Verb};
 use crate::identity::Principal;
 
 pub(crate) use reserved::Reserved;
+
+use bandwidth::Bandwidth;
 
 /// The fourth stage: it also touches the answer, to put the permit into its body.
 #[derive(Clone)]
@@ -47,6 +54,7 @@ pub(crate) struct Permit(Arc<Held>);
 
 pub(crate) struct Slots {
     taken: Mutex<Taken>,
+    bandwidth: Bandwidth,
 }
 
 struct Taken {
@@ -85,6 +93,8 @@ struct Permitted {
     body: AnswerBody,
     // Given back with the last byte and not with the last reference: a kept connection may hold the body for longer.
     permit: Option<Permit>,
+    // What has been sent is more than the tenant may have had by now.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Admit {
@@ -92,12 +102,14 @@ impl Admit {
         let (most, whole_body) = (config.exchanges.clone(), config.requests.most_body_bytes);
         warn_of_share(&most);
         let taken = Taken { most, whole_body, all: 0, by_tenant: HashMap::new(), bytes: 0 };
-        Self(Arc::new(Slots { taken: Mutex::new(taken) }))
+        let bandwidth = Bandwidth::new(config.rates.tenant_bytes_per_second);
+        Self(Arc::new(Slots { taken: Mutex::new(taken), bandwidth }))
     }
 
     /// Takes up other bounds. What is under way keeps its place, also beyond them.
     pub(crate) fn adopt(&self, config: &Config) {
         warn_of_share(&config.exchanges);
+        self.0.bandwidth.adopt(config.rates.tenant_bytes_per_second);
         let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.most = config.exchanges.clone();
         taken.whole_body = config.requests.most_body_bytes;
@@ -178,6 +190,12 @@ impl Permit {
         Ok(())
     }
 
+    /// How long its tenant has to wait for more, after so many bytes of an answer.
+    fn sends(&self, bytes: usize) -> Duration {
+        let Held { slots, tenant, .. } = &*self.0;
+        slots.bandwidth.take(tenant, bytes)
+    }
+
     /// An empty share of the byte budget.
     pub(in crate::edge) fn reserve_nothing(&self) -> Reserved {
         Reserved::nothing(&self.0.slots, &self.0.tenant)
@@ -241,7 +259,7 @@ where
             // Dropped here, the exchange ends and the permit with it.
             let permit = admitted.permit.clone();
             let answer = inner.call(admitted).await?;
-            Ok(answer.map(|body| Permitted { body, permit: Some(permit) }.boxed_unsync()))
+            Ok(answer.map(|body| Permitted { body, permit: Some(permit), pause: None }.boxed_unsync()))
         })
     }
 }
@@ -252,9 +270,17 @@ impl Body for Permitted {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.project();
+        if let Some(pause) = this.pause {
+            std::task::ready!(pause.as_mut().poll(context));
+            *this.pause = None;
+        }
         let frame = std::task::ready!(this.body.poll_frame(context));
-        if !matches!(frame, Some(Ok(_))) {
-            *this.permit = None;
+        match (&frame, &*this.permit) {
+            (Some(Ok(frame)), Some(permit)) => {
+                let wait = permit.sends(frame.data_ref().map_or(0, Bytes::len));
+                *this.pause = (wait >= SHORTEST_PAUSE).then(|| Box::pin(sleep(wait)));
+            }
+            _ => *this.permit = None,
         }
         Poll::Ready(frame)
     }
@@ -267,6 +293,9 @@ impl Body for Permitted {
         self.body.size_hint()
     }
 }
+
+/// Below what the runtime's clock can tell, waiting costs more than it holds back.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests;

@@ -71,6 +71,9 @@ pub struct Rates {
     /// Requests a second of one tenant, sustained and at once.
     pub tenant_per_second: u32,
     pub tenant_burst: u32,
+    /// Bytes of answers to one tenant, over all its connections; a quarter of a second's worth at once. At 64 KiB a piece
+    /// and 64 exchanges, the least that can be set has none of them wait for longer than 4 s.
+    pub tenant_bytes_per_second: u64,
     /// Failed authentications of one address. A valid credential passes even when these are used up.
     pub failures_per_minute: u32,
     pub failures_burst: u32,
@@ -184,6 +187,9 @@ impl Default for Rates {
         Self {
             tenant_per_second: 100,
             tenant_burst: 400,
+            // More than half a gigabit a second: no client's line is slower for it, and it costs the edge some percent of
+            // a core.
+            tenant_bytes_per_second: 64 * 1024 * 1024,
             failures_per_minute: 30,
             failures_burst: 20,
             probes_per_second: 10,

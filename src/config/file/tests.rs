@@ -27,6 +27,7 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.limits.sessions_per_tenant.map(Into::into), Some(limits.sessions_per_tenant));
     assert_eq!(file.limits.session_idle, Some(limits.session_idle));
     assert_eq!(file.limits.tenant_rate.map(Into::into), Some(limits.tenant_rate));
+    assert_eq!(file.limits.tenant_bandwidth.map(Into::into), Some(limits.tenant_bandwidth));
     assert_eq!(file.limits.exchanges.map(Into::into), Some(limits.exchanges));
     assert_eq!(file.limits.exchanges_per_tenant.map(Into::into), Some(limits.exchanges_per_tenant));
     assert_eq!(file.limits.drain, Some(limits.drain));
@@ -59,7 +60,7 @@ fn the_example_has_every_key_there_is() {
     for (table, least) in [
         ("", 14),
         ("[audit]\n", 6),
-        ("[limits]\n", 11),
+        ("[limits]\n", 12),
         ("[limits.worker]\n", 5),
         ("[tls]\n", 3),
         ("[[tls.certificate]]\n", 2),
@@ -86,6 +87,7 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("bind = \"8377\"", "p.toml:1:8: an IP address and a port are wanted"),
         ("[limits]\nsessions = 0", "p.toml:2:12: "),
         ("[limits]\ndrain = \"5y\"", "p.toml:2:9: a time is wanted"),
+        ("[limits]\ntenant_bandwidth = 1048575", "p.toml:2:20: bytes a second are wanted, at least 1048576"),
         ("hosts = [\"https://x\"]", "p.toml:1:9: no Host header can be this"),
         (
             "[[worker]]\ntenant = \"a\"\ntoken_file = \"k\"\naddress = \"10.0.0.1:1\"",
@@ -101,6 +103,12 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         let fault = parse(text).expect_err(text);
         assert!(fault.starts_with(told), "{text:?}: {fault}");
     }
+}
+
+#[test]
+fn the_least_bandwidth_is_one() {
+    let file = parse("[limits]\ntenant_bandwidth = 1048576").expect("a bandwidth");
+    assert_eq!(file.limits.tenant_bandwidth.map(Into::into), Some(1_048_576));
 }
 
 #[test]

@@ -1,5 +1,14 @@
-use super::{Admit, Admitted};
-use crate::edge::{Cause, Config, Exchanges, Paced, Reserved};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+
+use super::{Admit, Admitted, Permitted};
+use crate::edge::{Cause, Config, Cut, Exchanges, Paced, Reserved};
 use crate::identity::{Catalogue, Principal};
 
 fn check(admit: &Admit, tenant: &str) -> Result<Admitted, Cause> {
@@ -197,3 +206,58 @@ fn full(admit: &Admit, tenant: &str, bytes: usize) -> Reserved {
     body.grow(bytes).expect("room for it");
     body
 }
+
+#[tokio::test]
+async fn a_tenants_answers_leave_at_its_rate_and_nobody_else_waits_for_them() {
+    let mut config = Config::default();
+    config.rates.tenant_bytes_per_second = 1 << 20;
+    let admit = Admit::new(&config);
+    let answer = |tenant: &str| {
+        let permit = check(&admit, tenant).map(|admitted| admitted.permit).expect("a slot");
+        Permitted { body: Pieces(2).boxed_unsync(), permit: Some(permit), pause: None }
+    };
+    let (mut first, mut second, mut other) = (answer("alice"), answer("alice"), answer("bob"));
+    assert_eq!(at_once(&mut first), Some(PIECE), "what may go at once does");
+    assert_eq!(at_once(&mut first), None, "the rest waits");
+    assert_eq!(at_once(&mut second), Some(PIECE), "another answer begins");
+    assert_eq!(at_once(&mut second), None, "and shares what its tenant may have");
+    assert_eq!(at_once(&mut other), Some(PIECE), "nobody else waits");
+    for answer in [&mut first, &mut second] {
+        let frame = tokio::time::timeout(Duration::from_secs(20), answer.frame()).await.expect("in the end");
+        assert_eq!(length(frame), PIECE, "nothing is lost");
+    }
+
+    admit.adopt(&Config::default());
+    let mut later = answer("carol");
+    for _ in 0..2 {
+        assert_eq!(at_once(&mut later), Some(PIECE), "another rate holds from now on");
+    }
+}
+
+/// A body of so many pieces that are there already.
+struct Pieces(usize);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let left = self.0.checked_sub(1);
+        self.0 = left.unwrap_or(0);
+        Poll::Ready(left.map(|_| Ok(Frame::data(vec![7; PIECE].into()))))
+    }
+}
+
+fn at_once(body: &mut Permitted) -> Option<usize> {
+    let context = &mut Context::from_waker(Waker::noop());
+    match std::pin::pin!(body.frame()).poll(context) {
+        Poll::Ready(frame) => Some(length(frame)),
+        Poll::Pending => None,
+    }
+}
+
+fn length(frame: Option<Result<Frame<Bytes>, Cut>>) -> usize {
+    frame.and_then(Result::ok).and_then(|frame| frame.into_data().ok()).map_or(0, |data| data.len())
+}
+
+const PIECE: usize = 512 * 1024;
