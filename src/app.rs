@@ -29,6 +29,7 @@ use crate::admin::socket::{self, Listening, Place, SocketError};
 use crate::audit::Folder;
 use crate::config::{Config, Upstreams};
 use crate::identity::store::Ledger;
+use crate::oauth::keeper::File;
 use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
 use crate::store::Loose;
@@ -106,6 +107,11 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         session_keys,
         store: config.credentials.display().to_string(),
         loose: loose(&config),
+        oauth: config.oauth.as_ref().map(|oauth| words::OAuth {
+            store: oauth.state.display().to_string(),
+            loose: loose_at(&config, &oauth.state, StateDir::oauth),
+            resource: oauth.public_url.clone(),
+        }),
         backend: config.backend.clone(),
         sandbox,
         native,
@@ -128,6 +134,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         },
         worker,
         credentials: absolute(&config.credentials)?,
+        oauth: oauth_file(&config)?,
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
         drain: config.limits.drain,
         reread: changeable::reread(config, again),
@@ -163,6 +170,11 @@ pub fn problems(config: &Config) -> Vec<String> {
     problems.extend(monitoring.and_then(Result::err).map(|fault| kit::chain(&fault)));
     let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
     problems.extend(listed.err().map(|fault| kit::chain(&fault)));
+    let oauth = config
+        .oauth
+        .as_ref()
+        .map(|oauth| File::at(oauth.state.clone(), loose_at(config, &oauth.state, StateDir::oauth)));
+    problems.extend(oauth.and_then(|file| file.read().err()).map(|fault| kit::chain(&fault)));
     problems
 }
 
@@ -274,10 +286,22 @@ fn record(config: &Config) -> Option<Folder> {
     Some(Folder { path: state.path().to_owned(), keep: audit.keep })
 }
 
-/// A store that an operator named may be the original's, which only warned; the state's own is ours alone.
 fn loose(config: &Config) -> Loose {
-    let own = config.state.as_ref().is_some_and(|state| state.credentials() == config.credentials);
-    if own { Loose::Refuse } else { Loose::Warn }
+    loose_at(config, &config.credentials, StateDir::credentials)
+}
+
+/// A store that an operator named may be the original's, which only warned; the state's own is ours alone.
+fn loose_at(config: &Config, path: &Path, own: impl Fn(&StateDir) -> PathBuf) -> Loose {
+    let is_own = config.state.as_ref().is_some_and(|state| own(state) == path);
+    if is_own { Loose::Refuse } else { Loose::Warn }
+}
+
+/// The OAuth state, there from now on: an edge asks again and again for a file that is not.
+fn oauth_file(config: &Config) -> Result<Option<File>, BuildError> {
+    let Some(oauth) = &config.oauth else { return Ok(None) };
+    let file = File::at(absolute(&oauth.state)?, loose_at(config, &oauth.state, StateDir::oauth));
+    file.make()?;
+    Ok(Some(file))
 }
 
 fn warn(config: &Config) {

@@ -31,8 +31,14 @@ mod door;
 mod exec;
 mod failure;
 #[cfg(feature = "mcp-http")]
+mod grant;
+#[cfg(feature = "mcp-http")]
 mod inside;
+#[cfg(feature = "mcp-http")]
+mod invite;
 mod mcp;
+#[cfg(feature = "mcp-http")]
+mod oauth;
 mod place;
 #[cfg(feature = "mcp-http")]
 mod quickstart;
@@ -100,6 +106,12 @@ enum Verb {
     /// Mint, list, rotate and revoke the tokens that clients present.
     #[cfg(feature = "mcp-http")]
     Token(token::Token),
+    /// Make, list and revoke the invites by which people let their clients in.
+    #[cfg(feature = "mcp-http")]
+    Invite(Box<invite::Invite>),
+    /// List and revoke what clients were given by logging in.
+    #[cfg(feature = "mcp-http")]
+    Grant(grant::Grant),
     /// Change the keys that seal public sessions.
     #[cfg(feature = "mcp-http")]
     SessionKey(session_key::SessionKey),
@@ -163,6 +175,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Token(token) => token.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Invite(invite) => invite.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Grant(grant) => grant.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::SessionKey(key) => key.run(),
         #[cfg(feature = "tls")]
         Verb::Cert(cert) => cert.run(),
@@ -199,6 +215,8 @@ impl Verb {
             Self::CheckConfig(check) => check.is_for_programs(),
             Self::Worker(worker) => worker.is_for_programs(),
             Self::Token(token) => token.is_for_programs(),
+            Self::Invite(invite) => invite.is_for_programs(),
+            Self::Grant(grant) => grant.is_for_programs(),
             #[cfg(feature = "tls")]
             Self::Cert(_) => false,
             Self::Quickstart(_)

@@ -24,6 +24,8 @@ pub struct Config {
     /// Without one, sessions end with the process and there is no operator socket.
     pub state: Option<StateDir>,
     pub credentials: PathBuf,
+    /// Where clients log in themselves, where they can.
+    pub oauth: Option<OAuth>,
     /// The session keys that several edges share [default: the state's own, else ones that end with the process].
     pub session_key_file: Option<PathBuf>,
     /// Where monitoring asks: a unix socket [default: the state's own, else none].
@@ -99,6 +101,15 @@ pub enum EdgeUser {
     Default,
     /// A user's name or a uid.
     Named(String),
+}
+
+/// Logins of clients by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OAuth {
+    /// The file that keeps what they leave behind.
+    pub state: PathBuf,
+    /// Where clients reach the edge, as they spell it; tokens are for that and for nothing else.
+    pub public_url: String,
 }
 
 /// The record of calls in the state directory.

@@ -6,6 +6,7 @@
 //! operator.sock the running service's door for the command line
 //! admin.sock    the running service's door for monitoring
 //! tokens.json   credentials          session.key   seals sessions
+//! oauth-state.json  clients, invites and grants
 //! tombstones.jsonl, tombstones.2.jsonl  sessions that were ended, in turns
 //! audit.jsonl, audit.N.jsonl  who called what, and the files before
 //! tokens/       tokens that quickstart minted, a file each
@@ -81,6 +82,11 @@ impl StateDir {
     #[must_use]
     pub fn credentials(&self) -> PathBuf {
         self.0.join("tokens.json")
+    }
+
+    #[must_use]
+    pub fn oauth(&self) -> PathBuf {
+        self.0.join("oauth-state.json")
     }
 
     #[must_use]

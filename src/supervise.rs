@@ -12,6 +12,7 @@
 //! ```
 
 mod fallen;
+mod grants;
 mod kept;
 mod outcome;
 mod plan;
@@ -30,9 +31,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk;
 use crate::admin::words::Refusal;
-use crate::app::words::{Down, FromEdge, FromWorker, ToEdge, ToWorker};
+use crate::app::words::{Down, FromEdge, FromWorker, Stored, ToEdge, ToWorker};
+use crate::oauth::keeper::Unkept;
+use crate::oauth::state::Change;
 use crate::signal::StopSignals;
 use crate::worker::restart::{Ending, Policy};
+use grants::Grants;
 use kept::{Event, Kept, Up};
 use reload::Reloads;
 
@@ -62,6 +66,8 @@ pub struct Supervisor {
     operators: u64,
     sandboxes: Option<usize>,
     reloads: Reloads,
+    /// Where clients log in themselves.
+    grants: Option<Grants>,
     phase: Phase,
     verdict: Option<Outcome>,
     /// A fault that a child told before it ended, for the message.
@@ -111,9 +117,11 @@ impl Supervisor {
     }
 
     fn new(plan: Plan, asked: mpsc::Receiver<Asked>) -> Self {
+        let tasks = Tasks::new();
         let (tell, events) = mpsc::channel(MOST_EVENTS);
         Self {
             supervises_worker: plan.worker.is_some(),
+            grants: plan.oauth.clone().map(|file| Grants::start(file, &tasks)),
             reloads: Reloads::new(plan.stamps.clone()),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
@@ -130,7 +138,7 @@ impl Supervisor {
             control_lost: false,
             edge_sees_worker: false,
             worker_missed: None,
-            tasks: Tasks::new(),
+            tasks,
         }
     }
 
@@ -192,7 +200,8 @@ impl Supervisor {
             FromEdge::Ready => self.edge.ready(),
             FromEdge::Sees { worker } => self.edge_sees_worker = worker,
             FromEdge::Fault(fault) => self.told = Some(fault),
-            FromEdge::Open { id } => self.open_store(id),
+            FromEdge::Open { id, file } => self.open_store(id, file),
+            FromEdge::Grant { id, change } => self.grant(id, *change),
             FromEdge::Reloaded { fault } => self.taken_up(fault),
             FromEdge::TurnAudit => self.turn_audit(),
         }
@@ -232,9 +241,24 @@ impl Supervisor {
         self.worker.say(Down::Worker(ToWorker::Operate { id }), vec![asked.connection]);
     }
 
-    fn open_store(&mut self, id: u64) {
+    fn grant(&mut self, id: u64, change: Change) {
         let Some(down) = self.edge.line() else { return };
-        let path = self.plan.credentials.clone();
+        let begun = match &self.grants {
+            Some(grants) => grants.ask(id, change, down),
+            None => Err(Unkept::Fault),
+        };
+        if let Err(unkept) = begun {
+            self.edge.say(Down::Edge(ToEdge::Granted { id, done: Err(unkept) }), Vec::new());
+        }
+    }
+
+    fn open_store(&mut self, id: u64, file: Stored) {
+        let Some(down) = self.edge.line() else { return };
+        let path = match (file, &self.plan.oauth) {
+            (Stored::Credentials, _) => self.plan.credentials.clone(),
+            (Stored::OAuth, Some(oauth)) => oauth.path().to_owned(),
+            (Stored::OAuth, None) => return,
+        };
         self.tasks.start(async move {
             let opened = tokio::task::spawn_blocking(move || {
                 // Not waiting for a writer, should it be a pipe: the reader refuses what is no regular file.

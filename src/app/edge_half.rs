@@ -2,6 +2,8 @@
 //!
 //! It opens no path but its own entry in `/proc`, for its metrics. The credential store comes as a descriptor from the supervisor each time it has changed.
 
+mod authority;
+mod keeping;
 mod openings;
 mod pages;
 mod process;
@@ -23,15 +25,18 @@ use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavi
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{BeginEdge, FromEdge, Handed, Pem, ToEdge};
+use super::words::{BeginEdge, FromEdge, Handed, Pem, Stored, ToEdge};
 use crate::admin::monitoring;
 use crate::audit::Log;
 use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
+use crate::store::Watched;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
 use crate::worker::{Presence, Routes};
+use authority::{Anyone, Logins};
+use keeping::{Asked, Keeping};
 use openings::Openings;
 use process::Process;
 use record::Turns;
@@ -126,6 +131,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
         ToEdge::Worker { .. }
         | ToEdge::Opened { .. }
         | ToEdge::NotOpened { .. }
+        | ToEdge::Granted { .. }
         | ToEdge::AuditTurned
         | ToEdge::AuditNotTurned { .. }
         | ToEdge::Reload(_)
@@ -146,6 +152,7 @@ async fn serve(
     let presence = Presence::up();
     presence.set(begin.sandbox.as_ref().is_none_or(|sandbox| sandbox.up));
     let openings = Openings::new(say.clone());
+    let asked = Asked::new(say.clone());
     let (stop, stopped) = oneshot::channel();
     let (gone, supervisor_gone) = oneshot::channel();
     // The supervisor sends one and waits for what becomes of it.
@@ -154,6 +161,7 @@ async fn serve(
     let heard = Heard {
         presence: presence.clone(),
         openings: openings.clone(),
+        asked: asked.clone(),
         reloads: send_on,
         say: say.clone(),
         turns: turns.clone(),
@@ -161,14 +169,26 @@ async fn serve(
     tasks.start(listen(receiver, heard, stop, gone));
     let mut upstreams = Upstreams::new(&begin, presence);
     let rule = upstreams.rule(&begin);
-    let opener = openings.opener(begin.store.clone().into());
+    let opener = openings.opener(Stored::Credentials, begin.store.clone().into());
     let credentials = Credentials::load(opener, rule, begin.loose, tasks.clone()).await?;
     for warning in credentials.warnings() {
         tracing::warn!(store = begin.store, %warning, "the credential store should be put right");
     }
+    let logins = match &begin.oauth {
+        None => None,
+        Some(oauth) => {
+            let opener = openings.opener(Stored::OAuth, oauth.store.clone().into());
+            let state = Watched::load(opener, oauth.loose, tasks.clone()).await?;
+            for warning in state.warnings() {
+                tracing::warn!(store = oauth.store, %warning, "the OAuth state should be put right");
+            }
+            Some(Logins { keeper: Arc::new(Keeping::new(asked, state)), resource: oauth.resource.clone() })
+        }
+    };
     let routes = upstreams.routes(&begin)?;
     upstreams.follow(&tasks);
-    let watching = credentials.clone();
+    let authority = Anyone { credentials, logins };
+    let watching = authority.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
     tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone(), tasks.clone()));
@@ -183,7 +203,7 @@ async fn serve(
         meters.record_in(log.clone());
     }
     let parts = edge::Parts {
-        credentials: Arc::new(credentials),
+        credentials: Arc::new(authority),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
@@ -233,6 +253,7 @@ fn fitting(mut limits: edge::Config, routes: &Routes) -> edge::Config {
 struct Heard {
     presence: Presence,
     openings: Openings,
+    asked: Asked,
     reloads: mpsc::Sender<Box<BeginEdge>>,
     turns: Turns,
     say: mpsc::Sender<FromEdge>,
@@ -240,7 +261,7 @@ struct Heard {
 
 /// Does what the supervisor says, until it is gone.
 async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
-    let Heard { presence, openings, reloads, turns, say } = heard;
+    let Heard { presence, openings, asked, reloads, turns, say } = heard;
     let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
         match received.message {
@@ -249,6 +270,7 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
                 let _ = say.send(FromEdge::Sees { worker: up }).await;
             }
             ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
+            ToEdge::Granted { id, done } => asked.answer(id, done),
             ToEdge::NotOpened { id, why } => openings.answer(id, Err(io::Error::other(why))),
             ToEdge::Reload(begin) => {
                 if reloads.try_send(begin).is_err() {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use super::{KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, WorkerFault};
 use crate::admin::socket::SocketError;
 use crate::state::StateError;
+use crate::store::ChangeError;
 use crate::worker::entry::Placed;
 use crate::worker::manifest::ManifestFault;
 
@@ -22,6 +23,8 @@ pub enum BuildError {
     Io(&'static str, #[source] io::Error),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    OAuth(#[from] ChangeError),
     #[error("the socket for monitoring")]
     Monitoring(#[from] SocketError),
     #[error(transparent)]

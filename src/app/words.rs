@@ -12,6 +12,8 @@ use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::edge::SessionKey;
+use crate::oauth::keeper::Unkept;
+use crate::oauth::state::{Change, Outcome};
 use crate::store::Loose;
 use crate::worker::Terms;
 
@@ -22,10 +24,12 @@ pub enum ToEdge {
     Begin { edge: Box<BeginEdge>, with: Vec<Handed> },
     /// Whether the sandbox worker accepts calls.
     Worker { up: bool },
-    /// The credential store, as a descriptor; without one there is no such file.
+    /// The file that was asked for, as a descriptor; without one there is no such file.
     Opened { id: u64 },
-    /// The credential store cannot be opened.
+    /// The file that was asked for cannot be opened.
     NotOpened { id: u64, why: String },
+    /// What became of a change of the OAuth state.
+    Granted { id: u64, done: Result<Outcome, Unkept> },
     /// Serve this from now on; what is under way goes on.
     Reload(Box<BeginEdge>),
     /// The file that the record of calls goes on in, as a descriptor.
@@ -62,12 +66,25 @@ pub enum FromEdge {
     Reloaded {
         fault: Option<String>,
     },
-    /// Open the credential store again.
+    /// Open a file again.
     Open {
         id: u64,
+        file: Stored,
+    },
+    /// Change the OAuth state.
+    Grant {
+        id: u64,
+        change: Box<Change>,
     },
     /// Put the file of the record of calls aside and open the next one.
     TurnAudit,
+}
+
+/// A file that the edge reads and may not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stored {
+    Credentials,
+    OAuth,
 }
 
 /// All that an edge must know.
@@ -80,6 +97,8 @@ pub struct BeginEdge {
     pub store: String,
     /// What to make of a store that others may open.
     pub loose: Loose,
+    /// Where clients log in themselves.
+    pub oauth: Option<OAuth>,
     /// The backend that a credential of the original's form must name.
     pub backend: String,
     pub sandbox: Option<Upstream>,
@@ -88,6 +107,17 @@ pub struct BeginEdge {
     pub tls: Vec<Pem>,
     /// How calls are recorded, where they are.
     pub audit: Option<crate::audit::Terms>,
+}
+
+/// What an edge must know of logins.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OAuth {
+    /// What messages call the state.
+    pub store: String,
+    /// What to make of a state that others may open.
+    pub loose: Loose,
+    /// What the tokens are for: where clients reach this edge, as they spell it.
+    pub resource: String,
 }
 
 /// A certificate chain and its key, as PEM text.

@@ -150,6 +150,7 @@ impl Quickstart {
             Vec::new()
         };
         Config {
+            oauth: None,
             bind: self.bind,
             credentials: state.credentials(),
             session_key_file: None,
@@ -207,7 +208,7 @@ impl From<BuildError> for Failure {
             fault @ (BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
-            fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::Ended(_)) => Self::new(fault),
+            fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::OAuth(_) | BuildError::Ended(_)) => Self::new(fault),
         }
     }
 }

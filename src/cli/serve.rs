@@ -10,13 +10,14 @@ use clap::{Args, ValueEnum};
 
 use super::backend::Backend;
 use super::failure::{Code, Failure};
+use super::oauth::OAuthState;
 use super::place::Place;
 use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::audit::Terms;
 use crate::config::file::{Audit as FileAudit, Backend as FileBackend, File, Limits as FileLimits, OnFailure};
-use crate::config::{Audit, Config, EdgeUser, Limits, Tls, Upstreams};
+use crate::config::{Audit, Config, EdgeUser, Limits, OAuth, Tls, Upstreams};
 use crate::state::{StateDir, StateError};
 use crate::telemetry::Verbosity;
 use crate::worker::terms::Bounds;
@@ -37,6 +38,14 @@ pub(super) struct Serve {
 
     #[command(flatten)]
     store: Store,
+
+    #[command(flatten)]
+    oauth_state: OAuthState,
+
+    /// Where clients reach this edge, as in https://mcp.example.org: they can then log in by OAuth, with an invite of
+    /// `playground invite`.
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
 
     /// A unix socket at which monitoring asks for /metrics, /livez and /readyz, as in
     /// `curl --unix-socket PATH http://localhost/metrics`; only the user who starts the service may
@@ -167,6 +176,7 @@ impl Serve {
                     .hint("name one with --tokens FILE, or a state directory with --state DIR"));
             }
         };
+        let oauth = self.oauth(state.as_ref())?;
         let audit = audit(&file.audit, state.is_some())?;
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
@@ -175,6 +185,7 @@ impl Serve {
             admin_socket: admin_socket.or_else(|| state.as_ref().map(StateDir::admin_socket)),
             state,
             credentials,
+            oauth,
             session_key_file: self.session_key_file.clone(),
             backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
             upstreams,
@@ -195,6 +206,20 @@ impl Serve {
             workers: file.worker,
             file: path,
         })
+    }
+
+    /// The original wants both flags; ours keeps the state in its directory.
+    fn oauth(&self, state: Option<&StateDir>) -> Result<Option<OAuth>, Failure> {
+        let named = self.oauth_state.named();
+        match (&self.public_url, named.or_else(|| state.map(StateDir::oauth))) {
+            (Some(public_url), Some(state)) => Ok(Some(OAuth { state, public_url: public_url.clone() })),
+            (Some(_), None) => Err(Failure::message(Code::Usage, "there is no place for what logins leave behind")
+                .hint("name one with --oauth-state FILE, or a state directory with --state DIR")),
+            (None, _) if self.oauth_state.named().is_some() => {
+                Err(Failure::message(Code::Usage, "--oauth-state (or PLAYGROUND_MCP_OAUTH_STATE) needs --public-url"))
+            }
+            (None, _) => Ok(None),
+        }
     }
 
     /// The first, by a flag before the file, and the others of the file.

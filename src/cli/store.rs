@@ -153,7 +153,7 @@ impl Reserved {
         }
     }
 
-    fn fill(mut self, token: &Secret) -> Result<PathBuf, Failure> {
+    pub(super) fn fill(mut self, token: &Secret) -> Result<PathBuf, Failure> {
         let written = self
             .file
             .write_all(token.expose().as_bytes())

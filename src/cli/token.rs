@@ -14,6 +14,8 @@ use super::failure::{Code, Failure};
 use super::store;
 use crate::identity::CredentialId;
 use crate::identity::store::{Ledger, ids_meant};
+pub(super) use moment::{Moment, NotAMoment, rfc3339};
+
 use list::List;
 use mint::Mint;
 use revoke::Revoke;

@@ -10,6 +10,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::state::{Change, Denied, Outcome, View};
 
 pub use direct::Direct;
@@ -25,7 +27,7 @@ pub trait Keeper: Send + Sync + 'static {
 }
 
 /// A step was not done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Unkept {
     #[error(transparent)]
     Denied(#[from] Denied),
@@ -35,7 +37,7 @@ pub enum Unkept {
     /// Nobody knows whether it was done.
     #[error("no answer to a change of the OAuth state came within {seconds} s")]
     Late { seconds: u64 },
-    /// It was not done, or perhaps is not on the disk yet.
-    #[error("the OAuth state was not changed: {0}")]
-    Fault(String),
+    /// It was not done, or perhaps is not on the disk yet; why is in the log of whoever writes the file.
+    #[error("the OAuth state cannot be changed now")]
+    Fault,
 }

@@ -40,6 +40,8 @@ mod view;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::store::Digest;
+
 pub use challenge::Challenge;
 pub use change::{Change, Consent, Lives, NewClient, Outcome, Party, Redemption, Revocation, Rotation};
 pub use client::{Client, ClientName};
@@ -68,6 +70,22 @@ pub struct State {
 }
 
 impl State {
+    /// Each, by the order of their ids.
+    pub fn invites(&self) -> impl Iterator<Item = (&InviteId, &Invite)> {
+        self.invites.iter()
+    }
+
+    /// Each, by the order of their ids, those that are over too.
+    pub fn grants(&self) -> impl Iterator<Item = (&GrantId, &Grant)> {
+        self.grants.iter()
+    }
+
+    /// The invite that has this code.
+    #[must_use]
+    pub fn invite_of(&self, code: &Digest) -> Option<&InviteId> {
+        self.invites.iter().find(|(_, invite)| invite.code.matches(code)).map(|(id, _)| id)
+    }
+
     /// Does one step.
     ///
     /// # Errors

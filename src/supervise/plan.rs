@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::app::words::{BeginEdge, BeginWorker};
 use crate::audit::Folder;
+use crate::oauth::keeper::File;
 use crate::worker::child::{Program, User};
 
 use super::reload::Reread;
@@ -20,6 +21,8 @@ pub struct Plan {
     pub worker: Option<WorkerPlan>,
     /// The store that the edge asks for again and again.
     pub credentials: PathBuf,
+    /// The OAuth state, where clients log in themselves.
+    pub oauth: Option<File>,
     /// Whether there is something to serve when no sandbox can be had.
     pub serves_without_sandbox: bool,
     pub drain: Duration,

@@ -29,6 +29,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         session_keys: Keys::one([0; 32]),
         store: "tokens.json".to_owned(),
         loose: Loose::Refuse,
+        oauth: None,
         backend: "linux".to_owned(),
         sandbox: Some(Upstream {
             address: ([127, 0, 0, 1], 1).into(),
@@ -54,6 +55,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         },
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),
         credentials: "/nowhere/tokens.json".into(),
+        oauth: None,
         serves_without_sandbox,
         drain: Duration::ZERO,
         reread: Reread::new(|_| Reading { stamps: Stamps::default(), fresh: Err("not read here".to_owned()) }),

@@ -1,4 +1,4 @@
-//! The credential store, opened by the supervisor for an edge that opens no path.
+//! Files that the supervisor opens for an edge that opens no path.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::app::words::FromEdge;
+use crate::app::words::{FromEdge, Stored};
 use crate::store::Opener;
 
-/// The questions for the credential store that wait for an answer.
+/// The questions for a file that wait for an answer.
 #[derive(Clone)]
 pub(super) struct Openings {
     waiting: Arc<Mutex<Waiting>>,
@@ -28,18 +28,18 @@ impl Openings {
         Self { waiting: Arc::default(), say }
     }
 
-    pub(super) fn opener(&self, name: std::path::PathBuf) -> Opener {
+    pub(super) fn opener(&self, file: Stored, name: std::path::PathBuf) -> Opener {
         let openings = self.clone();
         Opener::Asked {
             name,
             ask: Box::new(move || {
                 let openings = openings.clone();
-                Box::pin(async move { openings.ask().await })
+                Box::pin(async move { openings.ask(file).await })
             }),
         }
     }
 
-    async fn ask(&self) -> io::Result<Option<OwnedFd>> {
+    async fn ask(&self, file: Stored) -> io::Result<Option<OwnedFd>> {
         let (answer, answered) = oneshot::channel();
         let id = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ impl Openings {
             waiting.answers.insert(id, answer);
             id
         };
-        self.say.send(FromEdge::Open { id }).await.map_err(io::Error::other)?;
+        self.say.send(FromEdge::Open { id, file }).await.map_err(io::Error::other)?;
         answered.await.map_err(io::Error::other)?
     }
 

@@ -131,6 +131,7 @@ mod tests {
             session_keys: Keys::one([0; 32]),
             store: "tokens.json".to_owned(),
             loose: Loose::Refuse,
+            oauth: None,
             backend: "linux".to_owned(),
             sandbox: Some(upstream(1, "s")),
             native: native.iter().map(row).collect(),

@@ -8,14 +8,14 @@ use crate::spelled;
 
 /// When something is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(in crate::cli) enum Moment {
     In(Duration),
     /// Since the Unix epoch.
     At(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotAMoment {
+pub(in crate::cli) enum NotAMoment {
     #[error("a span such as 90d or 12h is wanted, or a time with its zone such as 2027-01-31T00:00:00Z")]
     Misspelled,
     #[error("that is more than a hundred years away")]
@@ -23,7 +23,7 @@ pub(super) enum NotAMoment {
 }
 
 impl Moment {
-    pub(super) fn parse(text: &str) -> Result<Self, NotAMoment> {
+    pub(in crate::cli) fn parse(text: &str) -> Result<Self, NotAMoment> {
         if let Ok(span) = spelled::duration(text) {
             return if span <= CENTURY { Ok(Self::In(span)) } else { Err(NotAMoment::Far) };
         }
@@ -34,7 +34,7 @@ impl Moment {
     }
 
     /// Since the Unix epoch, where it is `now`.
-    pub(super) fn seen_from(self, now: Duration) -> Duration {
+    pub(in crate::cli) fn seen_from(self, now: Duration) -> Duration {
         match self {
             Self::In(span) => now.saturating_add(span),
             Self::At(time) => time,

@@ -12,13 +12,15 @@ use crate::cli::act;
 use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
+use crate::cli::oauth::{self, OAuthState};
 use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Store};
 use crate::identity::store::Ledger;
+use crate::oauth::state::Gone;
 use crate::state::StateDir;
 
-/// Revoke a tenant's tokens, end its processes and remove its files. The pile stays unless you say otherwise.
+/// Revoke a tenant's tokens, invites and grants, end its processes and remove its files. The pile stays unless you say otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Destroy {
@@ -44,6 +46,9 @@ pub(super) struct Destroy {
     store: Store,
 
     #[command(flatten)]
+    oauth: OAuthState,
+
+    #[command(flatten)]
     backend: Backend,
 }
 
@@ -60,8 +65,11 @@ impl Destroy {
 
     async fn remove(&self, state: &StateDir, door: &Door, ledger: &Ledger) -> Result<(), Failure> {
         let tokens = store::listed(ledger).await?.iter().filter(|credential| credential.tenant == self.name).count();
-        let there = There::ask(door, &self.name, tokens).await?;
-        if !there.sandbox && tokens == 0 && !(self.delete_pile && there.pile.is_some()) {
+        let logins = self.oauth.file(state);
+        let of_logins = oauth::of_tenant(&logins, &self.name).await?;
+        let there = There::ask(door, &self.name, tokens, of_logins).await?;
+        if !there.sandbox && tokens == 0 && of_logins == Gone::default() && !(self.delete_pile && there.pile.is_some())
+        {
             return Err(self.missing(&there));
         }
         if self.dry_run {
@@ -73,6 +81,7 @@ impl Destroy {
         }
         self.confirm(&there)?;
         // First, so that nothing new is started in the sandbox that goes.
+        let logins = oauth::remove_tenant(&logins, &self.name).await?;
         let revoked = store::remove_tenant(ledger, &self.name).await?;
         state.forget_import(&self.name)?;
         if self.store.named().is_none() {
@@ -86,7 +95,7 @@ impl Destroy {
         say::talk(&format!(
             "removed {}: {}",
             self.name,
-            There { tokens: revoked, ..there.clone() }.goes(self.delete_pile).join(", ")
+            There { tokens: revoked, logins, ..there.clone() }.goes(self.delete_pile).join(", ")
         ));
         if let Some(pile) = there.pile.filter(|_| !self.delete_pile) {
             say::talk(&format!("kept the pile {}; remove it with: {}", pile.display(), self.with_pile()));
@@ -142,13 +151,14 @@ struct There {
     sandbox: bool,
     pile: Option<PathBuf>,
     tokens: usize,
+    logins: Gone,
 }
 
 impl There {
-    async fn ask(door: &Door, tenant: &Tenant, tokens: usize) -> Result<Self, Failure> {
+    async fn ask(door: &Door, tenant: &Tenant, tokens: usize, logins: Gone) -> Result<Self, Failure> {
         let found = door.ask(Request::Look { tenant: tenant.clone() }).await?;
         let Answer::Found { sandbox, pile } = found else { return Err(otherwise()) };
-        Ok(Self { sandbox, pile, tokens })
+        Ok(Self { sandbox, pile, tokens, logins })
     }
 
     /// What is removed, in words.
@@ -160,6 +170,9 @@ impl There {
         }
         if self.sandbox || self.tokens > 0 {
             goes.push(tokens);
+        }
+        if self.logins != Gone::default() {
+            goes.push(self.logins.to_string());
         }
         if delete_pile && self.pile.is_some() {
             goes.push("its pile, for good".to_owned());

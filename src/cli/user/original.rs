@@ -5,11 +5,14 @@ use kit::Tenant;
 
 use crate::cli::backend::Backend;
 use crate::cli::failure::{Code, Failure};
+use crate::cli::oauth::{self, OAuthState};
 use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Store};
 use crate::identity::Catalogue;
 use crate::identity::store::NewCredential;
+use crate::oauth::keeper::File;
+use crate::oauth::state::Gone;
 
 /// What the original called a tenant's jail.
 #[derive(Debug, Args)]
@@ -38,7 +41,7 @@ enum Verb {
     /// Print the tokens of a store that keeps them in clear.
     #[command(after_help = TOKEN)]
     Show(Of),
-    /// Revoke every token of a tenant and mint one; it is printed once, alone on stdout.
+    /// Revoke every token, invite and OAuth grant of a tenant and mint a token; it is printed once, alone on stdout.
     #[command(after_help = TOKEN)]
     Reset(Of),
 }
@@ -53,6 +56,9 @@ struct Of {
 
     #[command(flatten)]
     store: Store,
+
+    #[command(flatten)]
+    oauth: OAuthState,
 
     #[command(flatten)]
     backend: Backend,
@@ -78,6 +84,14 @@ impl Tokens {
 }
 
 impl Of {
+    /// Where a store was named and no OAuth state, there may be a state that is not ours to look at.
+    fn logins(&self) -> Result<Option<File>, Failure> {
+        if self.oauth.named().is_none() && self.store.named().is_some() {
+            return Ok(None);
+        }
+        self.oauth.file_of(&self.place).map(Some)
+    }
+
     async fn show(self) -> Result<(), Failure> {
         let ledger = self.store.ledger_of(&self.place)?;
         let tenant = self.name.clone();
@@ -96,6 +110,13 @@ impl Of {
 
     async fn reset(self) -> Result<(), Failure> {
         let ledger = self.store.ledger_of(&self.place)?;
+        // First, so that no client renews its tokens in between.
+        if let Some(logins) = self.logins()? {
+            let gone = oauth::remove_tenant(&logins, &self.name).await?;
+            if gone != Gone::default() {
+                say::talk(&format!("revoked of {}: {gone}", self.name));
+            }
+        }
         let revoked = store::remove_tenant(&ledger, &self.name).await?;
         say::talk(&format!("revoked {revoked} token{} of {}", if revoked == 1 { "" } else { "s" }, self.name));
         let backend = self.backend.name().to_owned();

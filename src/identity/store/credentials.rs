@@ -78,6 +78,16 @@ impl Credentials {
         self.store.view().find(token.expose()).map_or(Verdict::Unknown, |entry| self.rule.judge(entry, now))
     }
 
+    /// What a tenant reaches whose credential stands elsewhere, and names no more than a backend.
+    #[must_use]
+    pub fn reach(&self, tenant: Tenant, backend: Option<&str>, credential: CredentialId) -> Verdict {
+        if backend.is_some_and(|backend| backend != self.rule.backend) {
+            return Verdict::WrongBackend { credential, tenant };
+        }
+        let catalogue = (self.rule.catalogue)(&tenant);
+        Verdict::Known(Principal::new(tenant, catalogue, credential))
+    }
+
     /// Refreshes for ever, for streams that stay open while nobody presents a token.
     pub async fn keep_fresh(&self, every: Duration) {
         self.store.keep_fresh(every).await;

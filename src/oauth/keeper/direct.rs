@@ -52,11 +52,13 @@ impl Keeper for Direct {
             }
             let file = self.file.clone();
             let done = tokio::task::spawn_blocking(move || file.apply(change)).await;
-            match done {
-                Ok(Ok(done)) => Ok(done?),
-                Ok(Err(fault)) => Err(Unkept::Fault(kit::chain(&fault))),
-                Err(fault) => Err(Unkept::Fault(fault.to_string())),
-            }
+            let fault = match done {
+                Ok(Ok(done)) => return Ok(done?),
+                Ok(Err(fault)) => kit::chain(&fault),
+                Err(fault) => fault.to_string(),
+            };
+            tracing::error!(fault, "a change of the OAuth state was not made");
+            Err(Unkept::Fault)
         })
     }
 }

@@ -20,6 +20,18 @@ impl File {
         self.0.path()
     }
 
+    /// Makes the file where there is none.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used, or none can be made.
+    pub fn make(&self) -> Result<(), ChangeError> {
+        if self.0.path().try_exists().unwrap_or(true) {
+            return self.read().map(drop);
+        }
+        // Another may have come first; then its own is written once more.
+        self.0.change(|_| Ok(()))
+    }
+
     /// Does one step that the edge asks for; when this returns, it is on the disk.
     ///
     /// # Errors

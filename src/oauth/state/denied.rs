@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::Malformed;
-
 /// The rule that stood against a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Denied {
@@ -82,8 +80,8 @@ pub enum Refused {
     Past,
     #[error("an invite is for at least one use")]
     NoUses,
+    #[error("an invite ends within {days} days")]
+    Far { days: u64 },
     #[error("a new name is taken already; try again")]
     Taken,
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
 }

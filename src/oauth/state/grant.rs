@@ -66,6 +66,13 @@ impl Grant {
         self.access.push(token);
     }
 
+    /// Whether a token of it does.
+    #[must_use]
+    pub fn counts(&self, now: Moment) -> bool {
+        let access = self.access.iter().any(|access| !access.is_over(now));
+        access || self.refresh.as_ref().is_some_and(|refresh| !refresh.is_over(now))
+    }
+
     /// When its last token ends; none where that is never.
     #[must_use]
     pub fn ends(&self) -> Option<Moment> {

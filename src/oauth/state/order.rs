@@ -1,5 +1,6 @@
 //! What an operator asks for, and the edge cannot.
 
+use std::fmt;
 use std::time::Duration;
 
 use kit::Tenant;
@@ -49,6 +50,14 @@ pub struct Gone {
     pub grants: usize,
 }
 
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        // A code lives for a minute and is nobody's to count.
+        write!(f, "{}, {}", many(self.grants, "grant"), many(self.invites, "invite"))
+    }
+}
+
 impl State {
     /// Does what an operator asks for.
     ///
@@ -78,6 +87,9 @@ impl State {
         if wanted.life.is_some_and(|life| life.as_secs() == 0) {
             return Err(Refused::Past);
         }
+        if wanted.life.is_some_and(|life| life > MOST_INVITE_LIFE) {
+            return Err(Refused::Far { days: MOST_INVITE_LIFE.as_secs() / 86_400 });
+        }
         if self.invites.contains_key(&wanted.id) || self.invites.values().any(|one| one.code.matches(&wanted.code)) {
             return Err(Refused::Taken);
         }
@@ -96,20 +108,26 @@ impl State {
             return Err(Refused::Full(full));
         }
         let NewInvite { id, code, tenant, uses, life, client, redirect } = wanted;
-        let expires = life.map(|life| now.after(life.min(MOST_INVITE_LIFE)));
+        let expires = life.map(|life| now.after(life));
         self.invites.insert(id, Invite { code, tenant, uses, created: now, expires, client, redirect });
         Ok(Ordered::Invited { expires })
     }
 
+    /// What there is of a tenant.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: &Tenant) -> Gone {
+        Gone {
+            invites: self.invites.values().filter(|invite| invite.tenant == *tenant).count(),
+            codes: self.codes.iter().filter(|code| code.tenant == *tenant).count(),
+            grants: self.grants.values().filter(|grant| grant.tenant == *tenant).count(),
+        }
+    }
+
     fn revoke_tenant(&mut self, tenant: &Tenant) -> Gone {
-        let before = Gone { invites: self.invites.len(), codes: self.codes.len(), grants: self.grants.len() };
+        let gone = self.of_tenant(tenant);
         self.invites.retain(|_, invite| invite.tenant != *tenant);
         self.codes.retain(|code| code.tenant != *tenant);
         self.grants.retain(|_, grant| grant.tenant != *tenant);
-        Gone {
-            invites: before.invites - self.invites.len(),
-            codes: before.codes - self.codes.len(),
-            grants: before.grants - self.grants.len(),
-        }
+        gone
     }
 }

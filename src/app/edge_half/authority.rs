@@ -1,0 +1,106 @@
+//! Who presented a token: a credential of the store, or a client that somebody let in.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::Secret;
+
+use super::keeping::Keeping;
+use crate::edge::Authority;
+use crate::identity::store::{Credentials, Verdict};
+use crate::identity::{CredentialId, Principal};
+use crate::oauth::keeper::Keeper as _;
+use crate::oauth::state::{GrantId, View};
+
+/// All that can be presented at this edge.
+#[derive(Clone)]
+pub(super) struct Anyone {
+    pub(super) credentials: Credentials,
+    /// Where clients log in themselves.
+    pub(super) logins: Option<Logins>,
+}
+
+#[derive(Clone)]
+pub(super) struct Logins {
+    pub(super) keeper: Arc<Keeping>,
+    /// What a token must be for.
+    pub(super) resource: String,
+}
+
+impl Anyone {
+    /// Refreshes for ever, for streams that stay open while nobody presents a token.
+    pub(super) async fn keep_fresh(&self, every: Duration) {
+        let logins = async {
+            if let Some(logins) = &self.logins {
+                logins.keeper.keep_fresh(every).await;
+            }
+        };
+        tokio::join!(self.credentials.keep_fresh(every), logins);
+    }
+}
+
+impl Logins {
+    async fn authenticate(&self, token: &Secret, credentials: &Credentials) -> Verdict {
+        let view = self.keeper.view().await;
+        let access = view.access(token, kit::clock::since_epoch());
+        // A token for another resource is as good as none here.
+        let Some(access) = access.filter(|access| access.resource.as_deref() == Some(self.resource.as_str())) else {
+            return Verdict::Unknown;
+        };
+        let Some(credential) = credential(&access.grant) else { return Verdict::Unknown };
+        credentials.reach(access.tenant, access.backend.as_deref(), credential)
+    }
+
+    /// Whether this is one of them and still counts, by what was read last.
+    fn life(view: &View, principal: &Principal) -> Option<Duration> {
+        let grant = GrantId::parse(principal.credential().as_str()).ok().and_then(|id| view.grant(&id))?;
+        if grant.tenant != *principal.tenant() {
+            return None;
+        }
+        let now = kit::clock::since_epoch();
+        let left = grant.ends().map_or(CLOCK_LOOK, |end| end.since_epoch().saturating_sub(now));
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Resolves once the grant has ended.
+    ///
+    /// The token that a stream was opened with may end before: whoever holds the grant has another by then.
+    async fn ended(self, principal: Principal) {
+        let mut generations = self.keeper.generations();
+        while let Some(left) = Self::life(&self.keeper.last(), &principal) {
+            if let Ok(Err(_)) = tokio::time::timeout(left.min(CLOCK_LOOK), generations.changed()).await {
+                return;
+            }
+        }
+    }
+}
+
+impl Authority for Anyone {
+    fn authenticate<'a>(&'a self, presented: &'a Secret) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async move {
+            match (self.credentials.authenticate(presented).await, &self.logins) {
+                (Verdict::Unknown, Some(logins)) => logins.authenticate(presented, &self.credentials).await,
+                (verdict, _) => verdict,
+            }
+        })
+    }
+
+    fn revoked(&self, principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        match &self.logins {
+            Some(logins) if Logins::life(&logins.keeper.last(), principal).is_some() => {
+                Box::pin(logins.clone().ended(principal.clone()))
+            }
+            Some(_) | None => Authority::revoked(&self.credentials, principal),
+        }
+    }
+}
+
+/// The name of a grant in a log line, where a credential's id stands else.
+fn credential(grant: &GrantId) -> Option<CredentialId> {
+    CredentialId::parse(grant.as_str()).ok()
+}
+
+/// How long at most an end is awaited without a look at the wall clock, which may have been set meanwhile.
+const CLOCK_LOOK: Duration = Duration::from_secs(60);

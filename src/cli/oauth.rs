@@ -1,0 +1,120 @@
+//! The OAuth state that a verb means, and what the verbs do with it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kit::Tenant;
+use kit::ballast::{self, Ballast};
+
+use super::failure::{Code, Failure};
+use super::place::Place;
+use super::say;
+use crate::oauth::keeper::File;
+use crate::oauth::state::{Gone, Order, Ordered, Refused};
+use crate::state::StateDir;
+use crate::store::{ChangeError, Loose};
+
+/// The flag that names an OAuth state outside the state directory.
+#[derive(Clone, Debug, Args)]
+pub(super) struct OAuthState {
+    /// What logins leave behind: clients, invites and grants [default: oauth-state.json in the state directory].
+    #[arg(long, value_name = "FILE", env = "PLAYGROUND_MCP_OAUTH_STATE")]
+    oauth_state: Option<PathBuf>,
+}
+
+impl OAuthState {
+    pub(super) fn named(&self) -> Option<PathBuf> {
+        // An empty variable means none, as in a shell script that leaves it unset.
+        self.oauth_state.clone().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// The file of a verb that needs no more of the state than that.
+    pub(super) fn file_of(&self, place: &Place) -> Result<File, Failure> {
+        match self.named() {
+            Some(path) => Ok(File::at(path, Loose::Warn)),
+            None => Ok(self.file(&place.open()?)),
+        }
+    }
+
+    pub(super) fn file(&self, state: &StateDir) -> File {
+        match self.named() {
+            Some(path) => File::at(path, Loose::Warn),
+            None => File::at(state.oauth(), Loose::Refuse),
+        }
+    }
+}
+
+/// What there is of a tenant.
+pub(super) async fn of_tenant(file: &File, tenant: &Tenant) -> Result<Gone, Failure> {
+    Ok(read(file).await?.of_tenant(tenant))
+}
+
+/// Ends everything of a tenant: invites, codes and grants. Where there is no file there is nothing to end.
+pub(super) async fn remove_tenant(file: &File, tenant: &Tenant) -> Result<Gone, Failure> {
+    if !file.path().try_exists().unwrap_or(true) {
+        return Ok(Gone::default());
+    }
+    match order(file, Order::RevokeTenant(tenant.clone())).await? {
+        Ordered::Revoked(gone) => Ok(gone),
+        Ordered::Invited { .. } => Ok(Gone::default()),
+    }
+}
+
+/// Does what an operator asks for, where it may block. What takes something away is done on a full disk too.
+pub(super) async fn order(file: &File, order: Order) -> Result<Ordered, Failure> {
+    let file = file.clone();
+    let work = move || {
+        let once = || file.order(order.clone());
+        let is_full = |fault: &ChangeError| matches!(fault, ChangeError::Io { source, .. } | ChangeError::Unsure { source, .. } if ballast::is_full(source));
+        match (&order, file.path().parent()) {
+            (Order::RevokeInvite(_) | Order::RevokeGrant(_) | Order::RevokeTenant(_), Some(folder)) => {
+                Ballast::of(folder).write(once, is_full)
+            }
+            (Order::Invite(_), _) | (_, None) => once(),
+        }
+    };
+    let done = tokio::task::spawn_blocking(work).await.map_err(Failure::new)?;
+    Ok(done.map_err(unchanged)??)
+}
+
+/// The state, with what an operator should know about it said.
+pub(super) async fn read(file: &File) -> Result<crate::oauth::state::State, Failure> {
+    let file = file.clone();
+    let path = file.path().to_owned();
+    let read = tokio::task::spawn_blocking(move || file.read()).await.map_err(Failure::new)?;
+    let (state, warnings) = read.map_err(unchanged)?;
+    for warning in warnings {
+        say::talk(&format!("warning: {}: {warning}", path.display()));
+    }
+    Ok(state)
+}
+
+fn unchanged(fault: ChangeError) -> Failure {
+    let code = match &fault {
+        ChangeError::NotOwner { .. } => Code::NotAllowed,
+        ChangeError::Unreadable { .. }
+        | ChangeError::Unwritable { .. }
+        | ChangeError::Io { .. }
+        | ChangeError::Unsure { .. }
+        | ChangeError::Busy { .. }
+        | ChangeError::NoRandomness(_) => Code::Failed,
+    };
+    Failure::new(fault).code(code)
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let (code, hint) = match &refused {
+            Refused::NoInvite(_) => (Code::Missing, Some("`playground invite list` shows those there are")),
+            Refused::NoGrant(_) => (Code::Missing, Some("`playground grant list` shows those there are")),
+            Refused::Full(_) => (Code::Failed, Some("revoke what nobody needs: `playground invite list`")),
+            Refused::Past | Refused::NoUses | Refused::Far { .. } => (Code::Usage, None),
+            Refused::Taken => (Code::Failed, None),
+        };
+        let failure = Self::new(refused).code(code);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
