@@ -11,7 +11,7 @@
 //! The sandbox worker is the other: the package `sandbox` with `kit` below it, opened by [`sandboxes`]. [`cli`] also serves it over standard input
 //! and output, with none of the above in between. An operator's words reach a running service through `admin`.
 //!
-//! What the command line writes while the edge reads it lies in a `store`; what the edge has served is on record in `audit`. The rest is small: [`state`] is the directory
+//! What the edge asks of other machines goes through `outbound`. What the command line writes while the edge reads it lies in a `store`; what the edge has served is on record in `audit`. The rest is small: [`state`] is the directory
 //! that outlives a process, [`telemetry`] the log, [`signal`] how a person ends a process. Tasks and the clock are in `kit`,
 //! since the workers need them too.
 
@@ -28,6 +28,8 @@ pub mod supervise;
 pub mod edge;
 #[cfg(feature = "mcp-http")]
 pub mod identity;
+#[cfg(feature = "mcp-http")]
+pub mod outbound;
 #[cfg(feature = "mcp-http")]
 pub mod worker;
 
