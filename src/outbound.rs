@@ -149,7 +149,9 @@ impl Outbound {
 /// More of them wait, within their time. All that is asked for is small.
 const MOST_AT_ONCE: usize = 16;
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(test)]
+#[cfg(feature = "tls")]
 pub(crate) mod remote;
-#[cfg(all(test, feature = "tls"))]
+#[cfg(test)]
+#[cfg(feature = "tls")]
 mod tests;
