@@ -14,19 +14,21 @@ mod deadline;
 mod depart;
 mod discovery;
 mod eras;
+mod farewell;
 mod forgotten;
 mod headers;
 mod leave;
 mod line;
+mod manner;
 mod opening;
 mod pool;
+mod pools;
 mod relay;
 mod sse;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Response, StatusCode};
@@ -37,18 +39,18 @@ use tokio::sync::watch;
 use tower::Service;
 
 use crate::edge::config::{Answers, Bridges};
-use crate::edge::{Authority, Call, Cause, Era, Kind, Rejection, Reply, Routed, Session};
-use crate::worker::terms::Bridge;
-use crate::worker::{Loopback, Routes, Upstream};
+use crate::edge::{Authority, Call, Cause, Kind, Rejection, Reply, Routed, Session};
+use crate::worker::Upstream;
 
 pub(crate) use depart::Departures;
+pub(crate) use pools::Pools;
 
 use answer::{Absent, Shape};
 use deadline::Deadline;
 use eras::Way;
 use leave::{Exchange, Leave, Rest};
-use pool::Pool;
-use relay::{Farewell, Relay, Terms};
+use manner::Manner;
+use relay::{Relay, Terms};
 
 /// The last stage.
 #[derive(Clone)]
@@ -66,64 +68,11 @@ struct Shared {
     pools: Pools,
 }
 
-/// The kept connections, which outlive a change of configuration.
-#[derive(Clone, Default)]
-// One entry a worker, and the routes bound those.
-pub(crate) struct Pools(Arc<Mutex<HashMap<Loopback, Arc<Pool>>>>, bridge::Kept);
-
-/// What the client's side of an exchange means to the worker's.
-struct Manner {
-    /// A stream that may stay silent for ever, and ends when the edge stops or the credential is revoked.
-    endless: bool,
-    /// The worker would take our leaving for a cancellation that the client did not mean.
-    outlives_client: bool,
-    opening: bool,
-    /// The answer says which revisions are served, and the edge has a word in that.
-    discovers: bool,
-    farewell: Farewell,
-}
-
 /// Who owns what goes on beside the requests.
 pub(crate) struct Background {
     pub(crate) drivers: Tasks,
     pub(crate) leaves: Tasks,
     pub(crate) pools: Pools,
-}
-
-impl Pools {
-    /// Forgets what belongs to workers that are no longer there: connections, and the bridge's sessions.
-    pub(crate) fn keep(&self, routes: &Routes) {
-        let is_routed: HashSet<_> = routes.workers().map(|worker| worker.address).collect();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| is_routed.contains(address));
-        self.1.keep(|tenant, address, path| {
-            routes.of_tenant(tenant).any(|Upstream { address: known, terms, .. }| {
-                *known == address && terms.path == *path && terms.bridge == Bridge::Modern
-            })
-        });
-    }
-
-    fn of(&self, upstream: &Upstream, limits: &Answers, drivers: &Tasks) -> Arc<Pool> {
-        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Arc::new(Pool::new(upstream.address, limits, drivers.clone()));
-        Arc::clone(pools.entry(upstream.address).or_insert_with(fresh))
-    }
-}
-
-impl Pools {
-    /// Workers that there has been an exchange with.
-    pub(crate) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Connections that rest.
-    pub(crate) fn resting(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|pool| pool.resting()).sum()
-    }
-
-    /// Sessions that are kept with workers, by tenant.
-    pub(crate) fn bridged(&self) -> BTreeMap<String, usize> {
-        self.1.by_tenant()
-    }
 }
 
 impl Forward {
@@ -256,37 +205,6 @@ impl Shared {
                 () = revoked => {}
             }
         })
-    }
-}
-
-impl Manner {
-    fn of(call: &Call, session: Option<&Session>) -> Self {
-        let message = match call {
-            Call::Message(message) => message,
-            Call::Stream | Call::End => {
-                let endless = matches!(call, Call::Stream);
-                return Self {
-                    endless,
-                    outlives_client: false,
-                    opening: false,
-                    discovers: false,
-                    farewell: Farewell::Nothing,
-                };
-            }
-        };
-        let listens = message.era == Era::Modern && message.kind.method() == Some("subscriptions/listen");
-        let farewell = match message.kind.id() {
-            Some(id) if listens => Farewell::Completed(id.clone()),
-            Some(id) => Farewell::Fault { id: id.clone(), resumable: message.era != Era::Modern },
-            None => Farewell::Nothing,
-        };
-        Self {
-            endless: listens,
-            outlives_client: message.era == Era::Legacy && session.is_some_and(|session| session.upstream.is_none()),
-            opening: message.era == Era::Opening,
-            discovers: message.era == Era::Modern && message.kind.method() == Some("server/discover"),
-            farewell,
-        }
     }
 }
 

@@ -28,5 +28,6 @@ pub(crate) mod setting;
 mod stop;
 mod talk;
 mod twice;
+mod unanswered;
 mod unread;
 pub(crate) mod worker;

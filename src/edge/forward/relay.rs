@@ -1,5 +1,7 @@
 //! An answer on its way to the client, chunk by chunk.
 
+mod silence;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,13 +13,15 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use crate::edge::{Cause, Cut, Notes, Reference, Rejection, RequestId};
+use crate::edge::{Cause, Cut, Notes, Reference, Rejection};
 
 use super::answered::Answered;
 use super::deadline::Deadline;
+use super::farewell::{Farewell, completed, event};
 use super::leave::{Leave, read_out};
 use super::pool::Wire;
 use super::sse::Events;
+use silence::Silence;
 
 /// The worker's body, passed on untouched; between its events the relay may speak itself.
 pub(super) struct Relay {
@@ -26,8 +30,12 @@ pub(super) struct Relay {
     first: Option<Bytes>,
     events: Option<Events>,
     answered: Answered,
-    /// What is said once the worker has ended.
-    last: Option<Bytes>,
+    /// What is said once the worker has ended, or that its answer is no whole one.
+    last: Option<Result<Bytes, Cut>>,
+    /// What the worker has said behind its answer, which nobody gets.
+    beyond: usize,
+    /// What was said before has had its chance to go out.
+    parted: bool,
     leave: Option<Leave>,
     farewell: Farewell,
     terms: Terms,
@@ -56,19 +64,6 @@ pub(super) struct Terms {
     pub(super) reference: Reference,
 }
 
-/// What is said when a stream ends before the worker has ended it.
-pub(super) enum Farewell {
-    Nothing,
-    /// A subscription is complete when the edge stops.
-    Completed(RequestId),
-    /// A call whose answer is still owed gets an error in its place.
-    Fault {
-        id: RequestId,
-        /// Its client may come back for the answer, so a worker that ends the stream without one has not failed.
-        resumable: bool,
-    },
-}
-
 impl Relay {
     pub(super) fn new(body: Incoming, wire: Wire, terms: Terms, leave: Option<Leave>, farewell: Farewell) -> Self {
         let now = kit::clock::now();
@@ -80,8 +75,10 @@ impl Relay {
             worker: Some((body, wire)),
             first: None,
             events: terms.events.then(Events::new),
-            answered: Answered::default(),
+            answered: Answered::to(farewell.awaits()),
             last: None,
+            beyond: 0,
+            parted: false,
             leave,
             farewell,
             terms,
@@ -110,13 +107,16 @@ impl Relay {
     pub(super) fn put_back(&mut self, bytes: Bytes) {
         self.first = Some(bytes);
         self.events = self.events.map(|_| Events::new());
-        self.answered = Answered::default();
+        self.answered.again();
     }
 
-    fn follow(&mut self, data: &[u8]) {
+    /// Cuts off what does not belong to the answer any more: a stream ends with the event that answers its call.
+    fn follow(&mut self, data: &mut Bytes) {
         if let Some(events) = &mut self.events {
+            let length = data.len();
+            data.truncate(self.answered.follow(data));
+            self.beyond = self.beyond.saturating_add(length - data.len());
             events.follow(data);
-            self.answered.follow(data);
         }
     }
 
@@ -132,85 +132,67 @@ impl Relay {
         Poll::Ready(frame)
     }
 
-    /// The worker is silent: until when may it be?
-    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Silence> {
-        loop {
-            let now = kit::clock::now();
-            if now.duration_since(self.heard) >= self.terms.idle {
-                return Poll::Ready(Silence::Over);
-            }
-            let left = self.terms.deadline.left(now);
-            if left.is_zero() {
-                return Poll::Ready(Silence::Late);
-            }
-            let comments = self.events.is_some_and(Events::between);
-            let due = now.duration_since(self.spoken) >= self.terms.comment;
-            if comments && due {
-                self.spoken = now;
-                return Poll::Ready(Silence::Comment);
-            }
-            let patience = self.terms.idle.saturating_sub(now.duration_since(self.heard)).min(left);
-            let quiet = self.terms.comment.saturating_sub(now.duration_since(self.spoken));
-            let wait = if comments { patience.min(quiet) } else { patience };
-            let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
-            if alarm.is_elapsed() {
-                alarm.set(tokio::time::sleep(wait));
-            }
-            std::task::ready!(alarm.as_mut().poll(context));
-        }
-    }
-
     /// The worker has said everything.
     fn complete(&mut self) {
         self.leave = None;
         if let Some((_, wire)) = self.worker.take() {
             wire.rest();
         }
-        if let Farewell::Fault { id, resumable: false } = &self.farewell
-            && self.events.is_some_and(Events::between)
-            && !self.answered.is_so()
-        {
-            tracing::warn!("the worker has ended its stream without an answer");
-            self.last = Some(event(&Rejection::about(Cause::Broken, Some(id)).body(self.terms.reference)));
+        let (Farewell::Fault { id, resumable: false }, Some(events)) = (&self.farewell, self.events) else { return };
+        if self.answered.is_so() {
+            return;
         }
+        tracing::warn!("the worker has ended its stream without an answer");
+        if let Some(notes) = &self.notes {
+            notes.is_refused(&Cause::Broken);
+        }
+        let error = || event(&Rejection::about(Cause::Broken, Some(id)).body(self.terms.reference));
+        // Behind half an event an error would become a part of it.
+        self.last = Some(if events.between() { Ok(error()) } else { Err(Cut) });
     }
 
     /// The call's time is over.
-    fn late(&mut self) -> Option<Result<Frame<Bytes>, Cut>> {
+    fn late(&mut self) {
         let after = self.terms.deadline.total();
         tracing::warn!(?after, "the call has taken all its time and is cut");
-        self.break_off(Some(Cause::Timeout { after }))
+        self.break_off(Some(Cause::Timeout { after }));
     }
 
     /// Ends before the worker does; the worker's side ends with it.
-    fn break_off(&mut self, cause: Option<Cause>) -> Option<Result<Frame<Bytes>, Cut>> {
+    fn break_off(&mut self, cause: Option<Cause>) {
         self.worker = None;
         self.leave = None;
+        if self.answered.is_so() {
+            // The client has all that it was owed.
+            return;
+        }
         let between = self.events.is_some_and(Events::between);
         let farewell = std::mem::replace(&mut self.farewell, Farewell::Nothing);
         if let (Some(notes), Some(cause)) = (&self.notes, &cause) {
             notes.is_refused(cause);
         }
         self.why.clone_from(&cause);
-        match (farewell, cause) {
-            (Farewell::Completed(id), None) if between => Some(Ok(Frame::data(completed(&id)))),
-            // The client has all that it was owed.
-            (Farewell::Fault { .. }, Some(_)) if between && self.answered.is_so() => None,
+        self.last = match (farewell, cause) {
+            (Farewell::Completed(id), None) if between => Some(Ok(completed(&id))),
             (Farewell::Fault { id, .. } | Farewell::Completed(id), Some(cause)) if between => {
                 let error = Rejection::about(cause, Some(&id)).body(self.terms.reference);
-                Some(Ok(Frame::data(event(&error))))
+                Some(Ok(event(&error)))
             }
             (_, None) if self.events.is_some() => None,
             // Half a body must not look whole.
             _ => Some(Err(Cut)),
-        }
+        };
     }
-}
 
-enum Silence {
-    Comment,
-    Over,
-    Late,
+    /// The last thing that is said.
+    fn poll_last(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        if matches!(self.last, Some(Err(Cut))) && !std::mem::replace(&mut self.parted, true) {
+            // A server that is told at once forgets what it was given before, the head of the answer too.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(self.last.take().map(|last| last.map(Frame::data)))
+    }
 }
 
 impl Body for Relay {
@@ -219,57 +201,75 @@ impl Body for Relay {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = &mut *self;
-        if let Some(first) = this.first.take() {
-            this.follow(&first);
+        if let Some(mut first) = this.first.take() {
+            this.follow(&mut first);
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         if this.worker.is_none() {
-            return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
+            return this.poll_last(context);
         }
         if this.ends.as_mut().is_some_and(|ends| ends.as_mut().poll(context).is_ready()) {
             this.ends = None;
-            return Poll::Ready(this.break_off(None));
+            this.break_off(None);
+            return this.poll_last(context);
         }
-        // Also for a worker that is never silent.
-        if this.terms.deadline.left(kit::clock::now()).is_zero() {
-            return Poll::Ready(this.late());
-        }
-        match this.poll_worker(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                // Trailers are the worker's own matter.
-                let data = frame.into_data().unwrap_or_default();
-                this.passed = this.passed.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
-                if this.passed > this.terms.most_bytes {
-                    let most = this.terms.most_bytes;
-                    tracing::warn!(most, "the worker's answer is too large and is cut");
-                    return Poll::Ready(this.break_off(Some(Cause::ReplyTooLarge { most })));
+        loop {
+            // Also for a worker that is never silent.
+            if this.terms.deadline.left(kit::clock::now()).is_zero() {
+                this.late();
+                break;
+            }
+            match this.poll_worker(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are the worker's own matter.
+                    let mut data = frame.into_data().unwrap_or_default();
+                    this.passed = this.passed.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+                    if this.passed > this.terms.most_bytes {
+                        let most = this.terms.most_bytes;
+                        tracing::warn!(most, "the worker's answer is too large and is cut");
+                        this.break_off(Some(Cause::ReplyTooLarge { most }));
+                        break;
+                    }
+                    this.follow(&mut data);
+                    this.spoken = this.heard;
+                    // A reader that was told the length does not ask for more after the last byte.
+                    if this.worker.as_ref().is_some_and(|(body, _)| body.is_end_stream()) {
+                        this.complete();
+                    } else if this.beyond > MOST_BEYOND {
+                        this.break_off(None);
+                    }
+                    if !data.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(data))));
+                    }
+                    if this.worker.is_none() {
+                        break;
+                    }
                 }
-                this.follow(&data);
-                this.spoken = this.heard;
-                // A reader that was told the length does not ask for more after the last byte.
-                if this.worker.as_ref().is_some_and(|(body, _)| body.is_end_stream()) {
+                Poll::Ready(None) => {
                     this.complete();
+                    break;
                 }
-                Poll::Ready(Some(Ok(Frame::data(data))))
-            }
-            Poll::Ready(None) => {
-                this.complete();
-                Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))))
-            }
-            Poll::Ready(Some(Err(fault))) => {
-                tracing::warn!(%fault, "the worker broke off within its answer");
-                Poll::Ready(this.break_off(Some(Cause::Broken)))
-            }
-            Poll::Pending => match std::task::ready!(this.poll_silence(context)) {
-                Silence::Comment => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(COMMENT))))),
-                Silence::Over => {
-                    let after = this.terms.idle;
-                    tracing::warn!(?after, "the worker fell silent within its answer");
-                    Poll::Ready(this.break_off(Some(Cause::Timeout { after })))
+                Poll::Ready(Some(Err(fault))) => {
+                    tracing::warn!(%fault, "the worker broke off within its answer");
+                    this.break_off(Some(Cause::Broken));
+                    break;
                 }
-                Silence::Late => Poll::Ready(this.late()),
-            },
+                Poll::Pending => match std::task::ready!(this.poll_silence(context)) {
+                    Silence::Comment => return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(COMMENT))))),
+                    Silence::Over => {
+                        let after = this.terms.idle;
+                        tracing::warn!(?after, "the worker fell silent within its answer");
+                        this.break_off(Some(Cause::Timeout { after }));
+                        break;
+                    }
+                    Silence::Late => {
+                        this.late();
+                        break;
+                    }
+                },
+            }
         }
+        this.poll_last(context)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -292,19 +292,7 @@ impl Drop for Relay {
     }
 }
 
-/// The end of a subscription.
-pub(super) fn completed(id: &RequestId) -> Bytes {
-    let id = id.raw();
-    event(
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
-        )
-        .as_bytes(),
-    )
-}
-
-fn event(message: &[u8]) -> Bytes {
-    [b"event: message\ndata: ", message, b"\n\n"].concat().into()
-}
-
 const COMMENT: &[u8] = b": keep-alive\n\n";
+
+/// What a worker says behind its answer is read so far for its connection's sake, and then its connection ends too.
+const MOST_BEYOND: usize = 64 * 1024;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::edge::forward::relay::completed;
+use crate::edge::forward::farewell::completed;
 use crate::edge::{Cause, RequestId};
 
 use super::exchange::{FORGETFUL, Piece, SENDS};

@@ -30,6 +30,8 @@ use Expected::{Bounded, Cut, Ended, Endless, None, Refused, Told, ToldOrCut, Uns
 
 pub(super) fn of(cell: Cell) -> Expected {
     let Cell { fault, phase, form, era } = cell;
+    // A client whose worker has the session may come back for the answer.
+    let is_last_word = form == Form::CallEvents && era != Era::Native;
     let json = form.is_json();
     let expected = match phase {
         Phase::Connect => connect(fault),
@@ -38,8 +40,8 @@ pub(super) fn of(cell: Cell) -> Expected {
         Phase::WithinBody if !json => None("an event stream has no body beside its events"),
         Phase::WithinBody => within_body(fault),
         Phase::WithinEvent | Phase::BetweenEvents if json => None("a JSON text has no events"),
-        Phase::WithinEvent => within_event(fault),
-        Phase::BetweenEvents => between_events(fault, era),
+        Phase::WithinEvent => within_event(fault, is_last_word),
+        Phase::BetweenEvents => between_events(fault, is_last_word),
         Phase::Behind if form == Form::Stream => None("a stream owes no answer"),
         Phase::Behind => behind(fault, json),
     };
@@ -194,18 +196,24 @@ fn within_body(fault: Fault) -> Expected {
     }
 }
 
-fn within_event(fault: Fault) -> Expected {
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are as in any body")]
+fn within_event(fault: Fault, is_last_word: bool) -> Expected {
     // Within an event nothing can be said that would not become a part of it.
-    within_body(fault)
+    match fault {
+        Fault::SaysLess | Fault::Nul if is_last_word => Cut,
+        _ => within_body(fault),
+    }
 }
 
-fn between_events(fault: Fault, era: Era) -> Expected {
+fn between_events(fault: Fault, is_last_word: bool) -> Expected {
     match fault {
         Fault::Stalls | Fault::Dribbles => Told(504, UNKNOWN),
         Fault::Closes | Fault::Resets | Fault::Dies | Fault::SaysMore | Fault::BadChunk => Told(502, BROKEN),
         Fault::Floods => ToldOrCut(504, UNKNOWN),
-        // The stream has ended as it said it would. A client of the older era may resume it.
-        Fault::SaysLess if era == Era::Stateless => Told(502, BROKEN),
+        // The stream has ended as it said it would.
+        Fault::SaysLess if is_last_word => Told(502, BROKEN),
+        // They begin an event.
+        Fault::Nul if is_last_word => Cut,
         Fault::SaysLess | Fault::Nul => Whole,
         Fault::AnswersTwice | Fault::AnswersAgain => None("it takes a whole answer"),
         Fault::Refuses

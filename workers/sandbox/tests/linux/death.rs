@@ -88,9 +88,8 @@ async fn a_fork_bomb_is_held_and_dies() {
     let Some(world) = world_with("bomb", |config| config.common.processes = Some(150)) else { return };
     let (me, other) = (world.make("me").await, world.make("other").await);
     let init = world.init(&me).await;
-    let mut started = world
-        .start(&me, "trap '' TERM; b() { setsid sleep 7008 & b 2>/dev/null & b 2>/dev/null; }; echo go; b")
-        .await;
+    let mut started =
+        world.start(&me, "trap '' TERM; b() { setsid sleep 7008 & b 2>/dev/null & b 2>/dev/null; }; echo go; b").await;
     assert_eq!(line(&mut started).await, "go");
     // The bomb has gone off when its first shell ends, which it does when it cannot fork any more.
     let exit = tokio::time::timeout(FUSE, started.command.ended()).await.expect("the bomb goes off");
