@@ -64,6 +64,7 @@ pub struct App {
     signals: StopSignals,
     scheme: &'static str,
     address: SocketAddr,
+    redirect: Option<SocketAddr>,
     native: usize,
     took: Duration,
     tasks: Tasks,
@@ -85,6 +86,9 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let lock = config.state.as_ref().map(|state| taken(|| state.lock())).transpose()?;
     let listener = bind(config.bind)?;
     let address = listener.local_addr().map_err(io("ask for the bound address"))?;
+    let redirect = config.redirect_bind.map(bind).transpose()?;
+    let redirect_address = redirect.as_ref().map(TcpListener::local_addr).transpose();
+    let redirect_address = redirect_address.map_err(io("ask for the bound address"))?;
     let changeable::Read { stamps, read } = changeable::read(&config);
     let Changeable { native, elsewhere, tls, limits, session_keys } = read?;
     let count = native.len();
@@ -130,6 +134,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
             begin,
             tombstones: tombstones.map(|files| files.map(OwnedFd::from)),
             monitoring,
+            redirect: redirect.map(OwnedFd::from),
             audit: record(&config),
         },
         worker,
@@ -152,6 +157,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         signals,
         scheme,
         address,
+        redirect: redirect_address,
         native: count,
         took,
         tasks,
@@ -213,6 +219,10 @@ impl App {
                 format!("{}, {}", many(sandboxes, "sandbox tenant"), many(native, "native worker"))
             }
             (None, native) => many(native, "native worker"),
+        };
+        let behind = match self.redirect {
+            Some(plain) => format!("{behind}; http://{plain} redirects"),
+            None => behind,
         };
         format!("ready {}://{} ({behind}) in {} ms", self.scheme, self.address, took.as_millis())
     }

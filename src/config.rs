@@ -5,11 +5,12 @@
 mod error;
 pub mod file;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::audit::Terms;
+use crate::edge::network::Network;
 use crate::state::StateDir;
 use crate::telemetry::Verbosity;
 use crate::worker::entry::Entry;
@@ -21,6 +22,8 @@ pub use error::{FileError, FileFault};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub bind: SocketAddr,
+    /// Where plain HTTP is sent from to the names of `hosts` over HTTPS.
+    pub redirect_bind: Option<SocketAddr>,
     /// Without one, sessions end with the process and there is no operator socket.
     pub state: Option<StateDir>,
     pub credentials: PathBuf,
@@ -40,7 +43,9 @@ pub struct Config {
     /// Host names that clients may use; none means any well-formed one, with a warning beyond loopback.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
-    pub proxies: Vec<IpAddr>,
+    pub proxies: Vec<Network>,
+    /// Whether these begin each connection with a PROXY header.
+    pub proxy_protocol: bool,
     pub limits: Limits,
     /// What a native worker is served within where its own entry says nothing.
     pub worker_bounds: Bounds,

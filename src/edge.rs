@@ -36,7 +36,10 @@ mod lasting;
 mod limits;
 mod listener;
 mod meters;
+pub mod network;
+mod proxy_protocol;
 mod rate;
+pub mod redirect;
 mod rejection;
 mod request;
 mod session;
@@ -159,8 +162,13 @@ pub async fn serve(
     let Parts { credentials, routes, session_key, tombstones, mut reloads, meters } = parts;
     let mut lasting = Lasting::new(&config, credentials, tombstones, (&owned, meters.clone()), stopped.clone())?;
     let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key)?);
-    let conversation = Conversation::new(&config.connections, path, stopped.clone(), meters);
-    let hall = listener::Hall::new(&config.connections, conversation, owned.connections.clone(), stopped);
+    let conversation = Conversation::new(&config.connections, path, stopped.clone(), meters.clone());
+    let challenges = doors.iter().find_map(Door::challenges).unwrap_or_default();
+    let redirect = redirect::Redirect::path(&config.requests.hosts, challenges.clone());
+    let (redirects, redirect) = watch::channel(redirect);
+    let redirecting = Conversation::new(&config.connections, redirect, stopped.clone(), meters);
+    let hall =
+        listener::Hall::new(&config.connections, (conversation, redirecting), owned.connections.clone(), stopped);
     #[cfg(feature = "tls")]
     let mut identities = Vec::new();
     for door in doors {
@@ -184,6 +192,10 @@ pub async fn serve(
                     for door in &identities {
                         door.send_replace(Some(fresh.clone()));
                     }
+                }
+                if path.is_ok() {
+                    let redirect = redirect::Redirect::path(&reload.config.requests.hosts, challenges.clone());
+                    redirects.send_replace(redirect);
                 }
                 // Who asked may have gone; the change stands.
                 let _ = reload.done.send(path.map(|path| drop(paths.send_replace(path))));

@@ -87,6 +87,8 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (!first.upstreams.is_kind_of(&config.upstreams), "which sandbox worker there is"),
         (first.edge_user != config.edge_user, "the edge's user"),
         (first.proxies != config.proxies, "the trusted proxies"),
+        (first.proxy_protocol != config.proxy_protocol, "whether proxies introduce their clients"),
+        (first.redirect_bind != config.redirect_bind, "where plain HTTP is redirected"),
         (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
         (first.tls.is_empty() != config.tls.is_empty(), "whether the edge speaks TLS"),
         (first.audit != config.audit, "how calls are recorded"),
@@ -209,6 +211,7 @@ pub enum WorkerFault {
 fn limits(config: &Config) -> edge::Config {
     let mut limits = edge::Config::default();
     limits.connections.proxies.clone_from(&config.proxies);
+    limits.connections.proxy_protocol = config.proxy_protocol;
     limits.connections.most_handshakes_per_address = config.limits.handshakes_per_address;
     limits.requests.hosts.clone_from(&config.hosts);
     limits.requests.origins.clone_from(&config.origins);

@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::words::{BeginEdge, FromEdge, Handed, Pem, Stored, ToEdge};
 use crate::admin::monitoring;
 use crate::audit::Log;
+use crate::edge::redirect::Challenges;
 use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
 use crate::store::Watched;
@@ -98,6 +99,7 @@ async fn live(inherited: Inherited) -> ExitCode {
 struct Handover {
     tombstones: Option<[OwnedFd; 2]>,
     monitoring: Option<OwnedFd>,
+    redirect: Option<OwnedFd>,
     audit: Option<OwnedFd>,
     audit_before: Option<OwnedFd>,
 }
@@ -113,6 +115,7 @@ impl Handover {
             match what {
                 Handed::Tombstones => tombstones.push(descriptor),
                 Handed::Monitoring => handover.monitoring = Some(descriptor),
+                Handed::Redirect => handover.redirect = Some(descriptor),
                 Handed::Audit => handover.audit = Some(descriptor),
                 Handed::AuditBefore => handover.audit_before = Some(descriptor),
             }
@@ -213,9 +216,10 @@ async fn serve(
     if let Some(socket) = handed.monitoring {
         tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone(), log.clone())));
     }
-    let door = door(listener, &begin.tls)?;
+    let mut doors = vec![door(listener, &begin.tls)?];
+    doors.extend(handed.redirect.map(|socket| Door::redirect(socket.into(), Challenges::default())));
     let limits = fitting(begin.limits, &parts.routes);
-    let serving = edge::serve(vec![door], limits, parts, async {
+    let serving = edge::serve(doors, limits, parts, async {
         // A sender that is gone is a stop too.
         let _ = stopped.await;
     });

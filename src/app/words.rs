@@ -47,6 +47,8 @@ pub enum Handed {
     Tombstones,
     /// The listening socket at which the operator's monitoring asks.
     Monitoring,
+    /// The listening socket at which plain HTTP is redirected.
+    Redirect,
     /// The file of the record of calls, opened for reading and appending.
     Audit,
     /// The one before it, for reading.

@@ -164,6 +164,8 @@ impl Quickstart {
             hosts,
             origins: Vec::new(),
             proxies: Vec::new(),
+            proxy_protocol: false,
+            redirect_bind: None,
             limits: Limits::default(),
             edge_user: EdgeUser::Default,
             tls: Vec::new(),

@@ -18,6 +18,7 @@ use crate::app::{self, BuildError, Outcome};
 use crate::audit::Terms;
 use crate::config::file::{Audit as FileAudit, Backend as FileBackend, File, Limits as FileLimits, OnFailure};
 use crate::config::{Audit, Config, EdgeUser, Limits, OAuth, Tls, Upstreams};
+use crate::edge::network::Network;
 use crate::state::{StateDir, StateError};
 use crate::telemetry::Verbosity;
 use crate::worker::terms::Bounds;
@@ -32,6 +33,10 @@ pub(super) struct Serve {
     /// Where clients connect [default: 127.0.0.1:8377].
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
     bind: Option<SocketAddr>,
+
+    /// Where plain HTTP is redirected to the names of --host over HTTPS; only a GET or HEAD without a secret is.
+    #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
+    redirect_bind: Option<SocketAddr>,
 
     #[command(flatten)]
     place: Place,
@@ -61,9 +66,13 @@ pub(super) struct Serve {
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
 
-    /// A proxy whose word about a client's address is believed; repeatable.
+    /// A proxy, or a network of them as in 10.0.0.0/8, whose word about a client's address is believed; repeatable.
     #[arg(long = "trusted-proxy", value_name = "ADDR")]
-    proxies: Vec<std::net::IpAddr>,
+    proxies: Vec<Network>,
+
+    /// Trusted proxies begin each connection with a PROXY header (version 1 or 2), and are refused without it.
+    #[arg(long)]
+    proxy_protocol: bool,
 
     /// The keys that seal public sessions, for edges that serve each other's; `playground session-key` makes it
     /// [default: session.key in the state directory].
@@ -180,7 +189,23 @@ impl Serve {
         let audit = audit(&file.audit, state.is_some())?;
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
+        let tls = self.tls(&file);
+        let hosts = first(&self.hosts, &file.hosts);
+        let redirect_bind = self.redirect_bind.or(file.redirect_bind);
+        if redirect_bind.is_some() && (tls.is_empty() || hosts.is_empty()) {
+            return Err(Failure::message(Code::Configuration, "plain HTTP cannot be redirected to nowhere").hint(
+                "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key",
+            ));
+        }
+        let proxies = if self.proxies.is_empty() { file.trusted_proxies.clone() } else { self.proxies.clone() };
+        let proxy_protocol = self.proxy_protocol || file.proxy_protocol == Some(true);
+        if proxy_protocol && proxies.is_empty() {
+            return Err(Failure::message(Code::Configuration, "no proxy is trusted to send PROXY headers")
+                .hint("name those that do with trusted_proxies or --trusted-proxy, or leave proxy_protocol out"));
+        }
         Ok(Config {
+            redirect_bind,
+            proxy_protocol,
             bind: self.bind.or(file.bind).unwrap_or(BIND),
             admin_socket: admin_socket.or_else(|| state.as_ref().map(StateDir::admin_socket)),
             state,
@@ -189,16 +214,16 @@ impl Serve {
             session_key_file: self.session_key_file.clone(),
             backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
             upstreams,
-            hosts: first(&self.hosts, &file.hosts),
+            hosts,
             origins: first(&self.origins, &file.origins),
-            proxies: if self.proxies.is_empty() { file.trusted_proxies.clone() } else { self.proxies.clone() },
+            proxies,
             limits: self.limits(&file.limits),
             edge_user: self
                 .edge_user
                 .clone()
                 .or_else(|| file.edge_user.clone())
                 .map_or(EdgeUser::Default, EdgeUser::Named),
-            tls: self.tls(&file),
+            tls,
             audit,
             needs_sandbox: false,
             verbosity,

@@ -5,7 +5,7 @@
 
 mod workers;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use toml::de::DeTable;
 
 use super::Worker;
 use super::error::{FileError, FileFault};
+use crate::edge::network::Network;
 use crate::regular::{self, NotOpened};
 use crate::spelled;
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
@@ -26,13 +27,16 @@ use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 pub struct File {
     #[serde(deserialize_with = "address")]
     pub bind: Option<SocketAddr>,
+    #[serde(deserialize_with = "address")]
+    pub redirect_bind: Option<SocketAddr>,
     pub state: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub admin: Option<PathBuf>,
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
-    pub trusted_proxies: Vec<IpAddr>,
+    pub trusted_proxies: Vec<Network>,
+    pub proxy_protocol: Option<bool>,
     pub edge_user: Option<String>,
     pub backend: Option<Backend>,
     pub sandbox: Option<bool>,

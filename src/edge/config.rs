@@ -1,9 +1,10 @@
 //! Every limit of the edge, each with the reason for its default.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use super::network::Network;
 
 /// What the edge allows. Built once, by whoever starts the edge; no stage reads anything else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +27,10 @@ pub struct Connections {
     pub most: usize,
     /// From one address (IPv6: one /64); loopback and listed proxies are exempt, since many clients stand behind them.
     pub most_per_address: usize,
-    pub proxies: Vec<IpAddr>,
+    pub proxies: Vec<Network>,
+    /// Whether a connection from a listed proxy begins with a PROXY header, and is closed without one. It has as long as a
+    /// request head.
+    pub proxy_protocol: bool,
     /// From the first byte of a request head, or from the start of the connection, to the end of that head.
     pub head: Duration,
     pub most_head_bytes: usize,
@@ -155,6 +159,7 @@ impl Default for Connections {
             most: 4096,
             most_per_address: 256,
             proxies: Vec::new(),
+            proxy_protocol: false,
             head: Duration::from_secs(10),
             most_head_bytes: 16 * 1024,
             most_headers: 64,

@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use tower::ServiceBuilder;
 use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
-use crate::edge::client::Client;
+use crate::edge::client::{Arrival, Client};
 use crate::edge::config::Connections;
 use crate::edge::{Meters, Path};
 
@@ -62,19 +62,20 @@ impl Conversation {
     }
 
     /// Serves a connection to its end; its protocol is known by ALPN or read off the first bytes.
-    pub(crate) async fn serve<S>(&self, stream: S, client: Client, protocol: Option<Protocol>)
+    pub(crate) async fn serve<S>(&self, stream: S, arrival: Arrival, protocol: Option<Protocol>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        serve(stream, client, protocol, self.clone()).await;
+        serve(stream, arrival, protocol, self.clone()).await;
     }
 }
 
-async fn serve<S>(stream: S, client: Client, protocol: Option<Protocol>, conversation: Conversation)
+async fn serve<S>(stream: S, arrival: Arrival, protocol: Option<Protocol>, conversation: Conversation)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Conversation { limits, paths, mut stopping, meters } = conversation;
+    let client = arrival.client;
     let limits = &*limits;
     let activity = Arc::new(Activity::new());
     let io = Watched::new(stream, Arc::clone(&activity));
@@ -90,9 +91,9 @@ where
     };
     let service =
         |leftovers| {
-            let service = ServiceBuilder::new()
-                .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
-                .service(Enter::new(client, paths, Arc::clone(&activity), meters.clone(), leftovers));
+            let service = ServiceBuilder::new().layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE)).service(
+                Enter::new((arrival, &limits.proxies), paths, Arc::clone(&activity), meters.clone(), leftovers),
+            );
             TowerToHyperService::new(service)
         };
     let io = TokioIo::new(io);

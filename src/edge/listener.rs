@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::edge::Conversation;
-use crate::edge::client::Client;
+use crate::edge::client::{Arrival, Client};
 use crate::edge::config::Connections;
+use crate::edge::network::Network;
+use crate::edge::redirect::Challenges;
+use crate::edge::{Conversation, proxy_protocol};
 
 /// A bound listener, and whether it speaks TLS.
 pub struct Door {
     listener: std::net::TcpListener,
     #[cfg(feature = "tls")]
     tls: Option<crate::edge::tls::Identities>,
+    /// Where it only sends clients to another door, with what it answers certificate authorities.
+    redirects: Option<Challenges>,
 }
 
 pub(crate) struct OpenDoor {
     listener: TcpListener,
+    redirects: bool,
     /// What it speaks TLS with just now; another may be put in its place.
     #[cfg(feature = "tls")]
     tls: watch::Sender<Option<crate::edge::tls::Identities>>,
@@ -35,6 +40,7 @@ pub(crate) struct OpenDoor {
 #[derive(Clone)]
 pub(crate) struct Hall {
     conversation: Conversation,
+    redirecting: Conversation,
     slots: Arc<Semaphore>,
     #[cfg(feature = "tls")]
     handshakes: Arc<Semaphore>,
@@ -44,6 +50,9 @@ pub(crate) struct Hall {
     #[cfg(feature = "tls")]
     shaking: Addresses,
     addresses: Addresses,
+    proxies: Arc<[Network]>,
+    /// Where listed proxies introduce their clients, how long each may take to.
+    introduction: Option<Duration>,
     tasks: Tasks,
     stopping: watch::Receiver<bool>,
 }
@@ -53,13 +62,12 @@ pub(crate) struct Hall {
 struct Addresses {
     counts: Arc<Mutex<HashMap<Client, usize>>>,
     most: usize,
-    proxies: Arc<[IpAddr]>,
 }
 
-/// A connection's place: its slot, and its share of its address.
+/// A connection's place: its slot, and its share of the address that it came from and of the one it speaks for.
 struct Place {
     _slot: OwnedSemaphorePermit,
-    _share: Share,
+    _shares: [Share; 2],
 }
 
 /// What is counted for an address; nothing where it is exempt.
@@ -72,19 +80,31 @@ impl Door {
             listener,
             #[cfg(feature = "tls")]
             tls: None,
+            redirects: None,
         }
+    }
+
+    /// Serves nothing but redirects to the doors that speak TLS, and the answers to these challenges.
+    #[must_use]
+    pub fn redirect(listener: std::net::TcpListener, challenges: Challenges) -> Self {
+        Self { redirects: Some(challenges), ..Self::plain(listener) }
+    }
+
+    pub(crate) fn challenges(&self) -> Option<Challenges> {
+        self.redirects.clone()
     }
 
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(listener: std::net::TcpListener, identities: crate::edge::tls::Identities) -> Self {
-        Self { listener, tls: Some(identities) }
+        Self { tls: Some(identities), ..Self::plain(listener) }
     }
 
     pub(crate) fn open(self) -> io::Result<OpenDoor> {
         self.listener.set_nonblocking(true)?;
         Ok(OpenDoor {
             listener: TcpListener::from_std(self.listener)?,
+            redirects: self.redirects.is_some(),
             #[cfg(feature = "tls")]
             tls: watch::Sender::new(self.tls),
         })
@@ -102,20 +122,23 @@ impl OpenDoor {
 impl Hall {
     pub(crate) fn new(
         limits: &Connections,
-        conversation: Conversation,
+        (conversation, redirecting): (Conversation, Conversation),
         tasks: Tasks,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             conversation,
+            redirecting,
             slots: Arc::new(Semaphore::new(limits.most)),
             #[cfg(feature = "tls")]
             handshakes: Arc::new(Semaphore::new(limits.most_handshakes)),
             #[cfg(feature = "tls")]
             handshake: limits.handshake,
             #[cfg(feature = "tls")]
-            shaking: Addresses::new(limits.most_handshakes_per_address, &limits.proxies),
-            addresses: Addresses::new(limits.most_per_address, &limits.proxies),
+            shaking: Addresses::new(limits.most_handshakes_per_address),
+            addresses: Addresses::new(limits.most_per_address),
+            proxies: limits.proxies.as_slice().into(),
+            introduction: limits.proxy_protocol.then_some(limits.head),
             tasks,
             stopping,
         }
@@ -152,35 +175,69 @@ impl Hall {
         }
     }
 
-    fn admit(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, door: &OpenDoor) {
-        let client = Client::of(peer);
-        let Some(share) = self.addresses.count(client) else {
-            tracing::debug!(%client, "an address has too many connections");
-            return;
-        };
-        let place = Place { _slot: slot, _share: share };
+    fn admit(&self, mut stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit, door: &OpenDoor) {
+        let arrival = Arrival::of(peer, &self.proxies);
+        let Some(share) = self.share(arrival) else { return };
         // Answers are written as they come; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let hall = self.clone();
+        let redirects = door.redirects;
         #[cfg(feature = "tls")]
         let identities = door.tls.borrow().clone();
-        #[cfg(not(feature = "tls"))]
-        let _ = door;
         self.tasks.start(async move {
+            let Some((arrival, introduced)) = hall.introduced(&mut stream, arrival).await else { return };
+            let _place = Place { _slot: slot, _shares: [share, introduced] };
+            if redirects {
+                return hall.redirecting.serve(stream, arrival, None).await;
+            }
             #[cfg(feature = "tls")]
             if let Some(identities) = identities {
-                hall.secure(stream, client, &identities).await;
-                drop(place);
-                return;
+                return hall.secure(stream, arrival, &identities).await;
             }
-            hall.conversation.serve(stream, client, None).await;
-            drop(place);
+            hall.conversation.serve(stream, arrival, None).await;
         });
     }
 
+    fn share(&self, arrival: Arrival) -> Option<Share> {
+        let share = self.addresses.count(arrival);
+        if share.is_none() {
+            tracing::debug!(client = %arrival.client, "an address has too many connections");
+        }
+        share
+    }
+
+    /// Who a connection is of, and the share of whoever a proxy speaks for.
+    async fn introduced(&self, stream: &mut TcpStream, arrival: Arrival) -> Option<(Arrival, Share)> {
+        let Some(deadline) = self.introduction.filter(|_| arrival.is_proxy) else {
+            return Some((arrival, Share(None)));
+        };
+        let mut stopping = self.stopping.clone();
+        let read = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => return None,
+            read = timeout(deadline, proxy_protocol::read(stream)) => read,
+        };
+        match read {
+            Ok(Ok(Some(source))) => {
+                let arrival = Arrival::of(source, &self.proxies);
+                Some((arrival, self.share(arrival)?))
+            }
+            Ok(Ok(None)) => Some((arrival, Share(None))),
+            Ok(Err(fault)) => {
+                tracing::debug!(proxy = %arrival.client, %fault, "a proxy did not say for whom it speaks");
+                None
+            }
+            Err(_late) => {
+                tracing::debug!(proxy = %arrival.client, "a proxy took too long to say for whom it speaks");
+                None
+            }
+        }
+    }
+
     #[cfg(feature = "tls")]
-    async fn secure(&self, stream: TcpStream, client: Client, identities: &crate::edge::tls::Identities) {
-        let Some(share) = self.shaking.count(client) else {
+    async fn secure(&self, stream: TcpStream, arrival: Arrival, identities: &crate::edge::tls::Identities) {
+        let client = arrival.client;
+        let Some(share) = self.shaking.count(arrival) else {
             tracing::debug!(%client, "an address has too many TLS handshakes under way");
             return;
         };
@@ -192,7 +249,7 @@ impl Hall {
         match timeout(self.handshake, identities.accept(stream)).await {
             Ok(Ok((stream, protocol))) => {
                 drop((turn, share));
-                self.conversation.serve(stream, client, Some(protocol)).await;
+                self.conversation.serve(stream, arrival, Some(protocol)).await;
             }
             Ok(Err(fault)) => tracing::debug!(%client, %fault, "a TLS handshake failed"),
             Err(_late) => tracing::debug!(%client, "a TLS handshake took too long"),
@@ -201,15 +258,16 @@ impl Hall {
 }
 
 impl Addresses {
-    fn new(most: usize, proxies: &[IpAddr]) -> Self {
-        Self { counts: Arc::default(), most, proxies: proxies.into() }
+    fn new(most: usize) -> Self {
+        Self { counts: Arc::default(), most }
     }
 
     /// Takes a share of the client's address, none if it is exempt; refused if it has too many.
-    fn count(&self, client: Client) -> Option<Share> {
-        if client.is_shared(&self.proxies) {
+    fn count(&self, arrival: Arrival) -> Option<Share> {
+        if arrival.is_shared() {
             return Some(Share(None));
         }
+        let client = arrival.client;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
         if *count >= self.most {
@@ -245,19 +303,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
-    use super::{Addresses, Client, Share};
+    use super::{Addresses, Arrival, Share};
 
-    fn addresses() -> Addresses {
-        Addresses::new(2, &["192.0.2.9".parse().expect("an address")])
-    }
-
-    fn client(address: &str) -> Client {
-        Client::of(address.parse().expect("a socket address"))
+    fn client(address: &str) -> Arrival {
+        let proxies = ["192.0.2.9".parse().expect("a network")];
+        Arrival::of(address.parse().expect("a socket address"), &proxies)
     }
 
     #[test]
     fn an_address_gets_its_connections_and_not_one_more() {
-        let addresses = addresses();
+        let addresses = Addresses::new(2);
         for [one, two, more, other] in [
             ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1"],
             ["[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1"],
@@ -274,7 +329,7 @@ mod tests {
 
     #[test]
     fn loopback_and_listed_proxies_are_not_counted() {
-        let addresses = addresses();
+        let addresses = Addresses::new(2);
         for _ in 0..5 {
             assert!(matches!(addresses.count(client("127.0.0.1:1")), Some(Share(None))));
             assert!(matches!(addresses.count(client("192.0.2.9:1")), Some(Share(None))));

@@ -63,7 +63,7 @@ impl Accepted {
         use http_body_util::{BodyExt, Full};
         let (parts, body) = request.into_parts();
         let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
-        let client = Client::of(([127, 0, 0, 1], 1).into());
+        let client = Client::of([127, 0, 0, 1].into());
         Self::new(parts, body, client, (Reference::for_test(), Notes::for_test()))
     }
 }

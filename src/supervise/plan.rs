@@ -43,6 +43,8 @@ pub struct EdgePlan {
     pub tombstones: Option<[OwnedFd; 2]>,
     /// Where monitoring asks, already listening.
     pub monitoring: Option<OwnedFd>,
+    /// Where plain HTTP is redirected, already listening.
+    pub redirect: Option<OwnedFd>,
     /// Where the record of calls lies, where there is one.
     pub audit: Option<Folder>,
 }

@@ -51,6 +51,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
             begin,
             tombstones: None,
             monitoring: None,
+            redirect: None,
             audit: None,
         },
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),

@@ -18,6 +18,8 @@ mod killed;
 mod labelled;
 mod listen;
 mod multiplexed;
+mod proxied;
+mod redirect;
 mod refusals;
 mod reload;
 mod revisions;

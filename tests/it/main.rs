@@ -69,6 +69,9 @@ mod process;
 #[cfg(feature = "mcp-http")]
 mod quickstart;
 #[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod redirect;
+#[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod reload;
 #[cfg(test)]

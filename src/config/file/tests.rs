@@ -58,7 +58,7 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
 fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
     for (table, least) in [
-        ("", 14),
+        ("", 16),
         ("[audit]\n", 6),
         ("[limits]\n", 12),
         ("[limits.worker]\n", 5),
@@ -83,7 +83,7 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
     for (text, told) in [
         ("\nbnd = 1", "p.toml:2:1: unknown key `bnd`; did you mean `bind`?"),
         ("[limits]\ndrian = \"1s\"", "p.toml:2:1: unknown key `drian`; did you mean `drain`?"),
-        ("zzzzzz = 1", "p.toml:1:1: unknown key `zzzzzz`; known are `bind`, `state`,"),
+        ("zzzzzz = 1", "p.toml:1:1: unknown key `zzzzzz`; known are `bind`, `redirect_bind`,"),
         ("bind = \"8377\"", "p.toml:1:8: an IP address and a port are wanted"),
         ("[limits]\nsessions = 0", "p.toml:2:12: "),
         ("[limits]\ndrain = \"5y\"", "p.toml:2:9: a time is wanted"),

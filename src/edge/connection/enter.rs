@@ -16,7 +16,8 @@ use tokio::sync::watch;
 use tower::Service;
 use tracing::{Instrument as _, Span, field};
 
-use crate::edge::client::Client;
+use crate::edge::client::{Arrival, Client, forwarded};
+use crate::edge::network::Network;
 use crate::edge::{Accepted, AnswerBody, Cut, Ended, Meters, Path, Reference};
 
 use super::activity::{Activity, UnderWay};
@@ -27,6 +28,8 @@ use super::unread::{Leftovers, Unread};
 #[derive(Clone)]
 pub(super) struct Enter {
     client: Client,
+    /// Before a proxy, whose word about its client is believed as far as these stand there.
+    proxies: Option<Arc<[Network]>>,
     path: Path,
     /// Another path, once there is one.
     paths: watch::Receiver<Path>,
@@ -47,14 +50,15 @@ pub(super) struct Leaving {
 
 impl Enter {
     pub(super) fn new(
-        client: Client,
+        (arrival, proxies): (Arrival, &[Network]),
         mut paths: watch::Receiver<Path>,
         activity: Arc<Activity>,
         meters: Meters,
         leftovers: Option<Leftovers>,
     ) -> Self {
         let path = paths.borrow_and_update().clone();
-        Self { client, path, paths, activity, meters, leftovers }
+        let proxies = arrival.is_proxy.then(|| proxies.into());
+        Self { client: arrival.client, proxies, path, paths, activity, meters, leftovers }
     }
 }
 
@@ -74,7 +78,11 @@ impl Service<Request<Incoming>> for Enter {
         }
         let exchange = self.activity.begin();
         let reference = Reference::fresh();
-        let span = span(&request, self.client, reference);
+        let client = match &self.proxies {
+            Some(proxies) => forwarded::client(self.client, request.headers(), proxies),
+            None => self.client,
+        };
+        let span = span(&request, client, reference);
         let notes = self.meters.begin();
         if let Some(record) = notes.record() {
             record.arrives(reference.to_string(), self.client.to_string(), request.method());
@@ -88,7 +96,7 @@ impl Service<Request<Incoming>> for Enter {
             Some((_, unread)) => unread.lend(body).map_err(Into::into).boxed_unsync(),
             None => body.map_err(Into::into).boxed_unsync(),
         };
-        let request = Accepted::new(parts, body, self.client, (reference, notes));
+        let request = Accepted::new(parts, body, client, (reference, notes));
         let served = span.in_scope(|| self.path.call(request));
         let answered = async move {
             let answer = served.await?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
+use playground::edge::redirect::Challenges;
 use playground::edge::{self, Config, Door, Drained, Meters, Parts, Reload, SessionKey};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials};
@@ -26,6 +27,8 @@ use super::worker::Worker;
 /// An edge whose tenants are alice and bob, with the tokens `tok-alice` and `tok-bob`.
 pub(crate) struct Edge {
     pub(crate) address: SocketAddr,
+    /// Of the door for plain HTTP, where there is one.
+    pub(crate) redirect: Option<SocketAddr>,
     pub(crate) presence: Presence,
     pub(crate) meters: Meters,
     stop: Option<oneshot::Sender<()>>,
@@ -46,6 +49,7 @@ pub(crate) struct Setting {
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
     home: Option<Home>,
+    redirects: Option<Challenges>,
     #[cfg(feature = "tls")]
     tls: Option<edge::tls::Identities>,
 }
@@ -76,6 +80,7 @@ impl Setting {
             native: HashMap::new(),
             sandbox: Some(worker.address),
             home: None,
+            redirects: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -92,6 +97,7 @@ impl Setting {
             native,
             sandbox: None,
             home: None,
+            redirects: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -122,6 +128,12 @@ impl Setting {
     #[cfg(feature = "tls")]
     pub(crate) fn identities(mut self, identities: edge::tls::Identities) -> Self {
         self.tls = Some(identities);
+        self
+    }
+
+    /// With a door for plain HTTP beside its own.
+    pub(crate) fn redirects(mut self, challenges: Challenges) -> Self {
+        self.redirects = Some(challenges);
         self
     }
 
@@ -173,6 +185,10 @@ impl Setting {
         };
         #[cfg(not(feature = "tls"))]
         let door = Door::plain(listener);
+        let plain = self.redirects.map(|challenges| (TcpListener::bind("127.0.0.1:0").unwrap(), challenges));
+        let redirect = plain.as_ref().map(|(listener, _)| listener.local_addr().unwrap());
+        let plain = plain.map(|(listener, challenges)| Door::redirect(listener, challenges));
+        let doors = std::iter::once(door).chain(plain).collect();
         let (stop, stopped) = oneshot::channel();
         let (tell, drained) = oneshot::channel();
         let config = self.config;
@@ -180,10 +196,10 @@ impl Setting {
             let stopped = async move {
                 let _ = stopped.await;
             };
-            let ended = edge::serve(vec![door], config, parts, stopped).await;
+            let ended = edge::serve(doors, config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
-        Edge { address, presence, meters, stop: Some(stop), drained, home, reload, _tasks: tasks }
+        Edge { address, redirect, presence, meters, stop: Some(stop), drained, home, reload, _tasks: tasks }
     }
 }
 
