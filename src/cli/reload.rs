@@ -13,9 +13,10 @@ use crate::audit::acts::Act;
 
 /// Let the running service read again what it was started with.
 ///
-/// Read again are the list of native workers with its token files, the token of a sandbox worker that runs elsewhere,
-/// and the certificate with its key. Calls under way and sessions of workers that did not change go on. A fault in any
-/// file changes nothing. The service does the same by itself when one of the files changes, and on SIGHUP.
+/// Read again are the playground.toml with its limits, the list of native workers with its token files, the token of a
+/// sandbox worker that runs elsewhere, and each certificate with its key. Calls under way and sessions of workers that did
+/// not change go on; what cannot be taken up so, such as the address to listen on, is named and stays. A fault in any file
+/// changes nothing. The service does the same by itself when one of the files changes, and on SIGHUP.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Reload {

@@ -184,6 +184,10 @@ impl Rejection {
 
     /// The log's side of the refusal; the request's own line is written elsewhere.
     pub(crate) fn log(&self) {
+        if self.cause == Cause::NoWorker {
+            // It comes at each request of such a tenant's, and the request's own line says it.
+            return;
+        }
         match self.cause.fault() {
             Fault::Client => tracing::debug!(cause = ?self.cause, "refused"),
             Fault::Worker => tracing::warn!(cause = ?self.cause, "the worker could not serve"),

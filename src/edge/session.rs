@@ -157,10 +157,7 @@ impl Shared {
 
     fn find(&self, request: Parsed) -> Result<Place, Cause> {
         let (head, principal, permit, call) = request.into_parts();
-        let upstream = Arc::clone(self.routes.upstream(&principal).map_err(|unmapped| {
-            tracing::warn!(%unmapped, "a tenant has no worker");
-            Cause::NoWorker
-        })?);
+        let upstream = Arc::clone(self.routes.upstream(&principal).map_err(|_unmapped| Cause::NoWorker)?);
         let sessionless = match &call {
             Call::Message(message) => matches!(message.era, Era::Modern | Era::Opening),
             Call::Stream | Call::End => false,

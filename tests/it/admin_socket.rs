@@ -264,6 +264,28 @@ fn a_service_that_is_stopping_is_not_ready() {
 }
 
 #[test]
+fn a_tenant_without_a_worker_costs_the_log_one_line_a_request() {
+    let place = tempfile::tempdir().expect("a folder");
+    FakeWorker::start(Manner::Answers).write(place.path());
+    let tokens = format!(r#"{{"tokens":{{"{PUBLIC}":{{"tenant":"nobody","backend":"jail"}}}}}}"#);
+    std::fs::write(place.path().join("tokens.json"), tokens).expect("written");
+    let mut service = Service::start(serve(place.path(), &[]));
+    let address = service.ready();
+    for _ in 0..3 {
+        assert_eq!(post(address, "/mcp", Some(PUBLIC), &[], INITIALIZE).status, 503);
+    }
+    service.signal(Signal::TERM);
+    service.ended_within(PATIENCE);
+    let log = service.rest();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("tenant=nobody")).collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    for line in lines {
+        assert!(line.contains("why=\"the tenant has no worker of its credential's catalogue\""), "{line}");
+    }
+    assert!(!log.contains("could not serve"), "{log}");
+}
+
+#[test]
 fn no_secret_stands_in_the_log_however_much_it_says() {
     let place = tempfile::tempdir().expect("a folder");
     let mut serve = command(place.path(), &["--state", "state"]);

@@ -91,6 +91,7 @@ fn the_printed_curl_line_works_as_it_stands() {
     let output = run(shell);
     assert_eq!(output.status.code(), Some(0), "{line}\n{}", text(&output.stderr));
     let answer = text(&output.stdout);
+    assert!(answer.to_lowercase().contains("\nmcp-session-id: "), "the next call needs it: {answer}");
     assert!(answer.contains("\"serverInfo\""), "{line}\n{answer}\n{}", service.rest());
     service.stop();
     remove(&state, "me");

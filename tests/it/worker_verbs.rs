@@ -63,8 +63,9 @@ fn a_list_tells_each_worker_and_the_state_of_its_token_file() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let told = text(&output.stdout);
     let lines: Vec<_> = told.lines().collect();
-    assert_eq!(lines[0].split('\t').collect::<Vec<_>>(), ["t1", "-", "127.0.0.1:1/", "refuse", "w.key", "ok"]);
-    assert_eq!(lines[1].split('\t').collect::<Vec<_>>(), ["t2", "second", "127.0.0.1:2/mcp", "refuse", "w.key", "ok"]);
+    assert_eq!(lines[0], "TENANT\tNAME\tADDRESS\tBRIDGE\tTOKEN FILE\tTOKEN");
+    assert_eq!(lines[1].split('\t').collect::<Vec<_>>(), ["t1", "-", "127.0.0.1:1/", "refuse", "w.key", "ok"]);
+    assert_eq!(lines[2].split('\t').collect::<Vec<_>>(), ["t2", "second", "127.0.0.1:2/mcp", "refuse", "w.key", "ok"]);
 
     chmod(&place.path().join("w.key"), 0o644);
     let output = worker(place.path(), &["list"]);
@@ -89,6 +90,7 @@ fn a_list_says_who_is_up_when_it_is_asked_to_look() {
         .expect("written");
     let output = worker(place.path(), &["list", "--check"]);
     let told = text(&output.stdout);
+    assert!(told.starts_with("TENANT\t") && told.contains("\tREACHED\n"));
     assert!(told.contains("ok\tdown\n") && told.contains("ok\tup\n"), "{told}");
     assert_eq!(there.sessions(), (1, 1), "the session is ended");
 }
@@ -105,7 +107,7 @@ fn the_workers_of_a_playground_toml_are_those_of_its_tables_and_of_the_list_that
         run(command)
     };
     let told = text(&with(&["list"]).stdout);
-    assert_eq!(told.lines().map(|line| &line[..2]).collect::<Vec<_>>(), ["t1", "t2", "t3"]);
+    assert_eq!(told.lines().skip(1).map(|line| &line[..2]).collect::<Vec<_>>(), ["t1", "t2", "t3"]);
     let output = with(&["add", "t4", "127.0.0.1:3", "--token-file", "w.key", "--no-check"]);
     assert_eq!(output.status.code(), Some(7), "the table has this address: {output:?}");
     let output = with(&["add", "t4", "127.0.0.1:4", "--token-file", "w.key", "--no-check"]);
@@ -208,6 +210,26 @@ fn the_last_worker_stays_and_a_list_with_faults_is_not_touched() {
         assert!(told.contains("workers.json:2:30: ") && told.contains("did you mean `path`?"), "{told}");
         assert_eq!(list(place.path()), faulty);
     }
+}
+
+#[test]
+fn a_list_is_one_list_however_its_path_is_spelled() {
+    let place = place();
+    let whole = place.path().join("workers.json");
+    let whole = whole.to_str().expect("text");
+    let at = |list: &str, arguments: &[&str]| {
+        let mut command = playground(["worker"]);
+        command.args(arguments).args(["--workers", list]).current_dir(place.path());
+        run(command)
+    };
+    let add = ["add", "t3", "127.0.0.1:3", "--token-file", "w.key", "--no-check"];
+    assert_eq!(at(whole, &add).status.code(), Some(0));
+    assert_eq!(at("workers.json", &add).status.code(), Some(7));
+    assert_eq!(at("./workers.json", &["remove", "t3"]).status.code(), Some(0));
+    assert_eq!(tenants(place.path()), ["t1", "t2"]);
+    // Another writer holds it, whatever it calls it.
+    let files: Vec<_> = std::fs::read_dir(place.path()).expect("read").flatten().map(|it| it.file_name()).collect();
+    assert_eq!(files.iter().filter(|name| name.to_string_lossy().ends_with(".lock")).count(), 1, "{files:?}");
 }
 
 #[test]

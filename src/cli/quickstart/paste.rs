@@ -43,7 +43,7 @@ impl fmt::Display for Paste<'_> {
             writeln!(f, "  (start the client with: export PLAYGROUND_TOKEN=\"{reads}\")")?;
         }
         writeln!(f, "\nTry it")?;
-        write!(f, "  curl -sS {url} -H \"Authorization: Bearer {bearer}\" -H 'Content-Type: application/json'")?;
+        write!(f, "  curl -sSi {url} -H \"Authorization: Bearer {bearer}\" -H 'Content-Type: application/json'")?;
         write!(f, " -H 'Accept: application/json, text/event-stream' -d '{INITIALIZE}'")
     }
 }

@@ -15,7 +15,7 @@ use crate::worker::probe::probe;
 use crate::worker::terms::Bridge;
 use crate::worker::token_file;
 
-/// List the native workers, one a line: tenant, name, address with path, bridge, token file, and the state of that.
+/// List the native workers, one a line below the names of the columns: tenant, name, address with path, bridge, token file, and the state of that.
 ///
 /// A token file is `ok`, `loose` where others can read or change it, or `unusable` where it is not there or holds no token.
 #[derive(Debug, Args)]
@@ -42,6 +42,9 @@ impl List {
             );
         }
         let mut rows = Vec::with_capacity(registry.rows.len());
+        if !self.json && !registry.rows.is_empty() {
+            say::data(&format!("{HEADER}{}", if self.check { "\tREACHED" } else { "" }));
+        }
         for entry in &registry.rows {
             let up = if self.check { Some(is_up(&registry, entry).await) } else { None };
             let (token, why) = token(&entry.token_file);
@@ -95,6 +98,8 @@ fn bridge(entry: &Entry) -> &'static str {
         Bridge::Modern => "modern",
     }
 }
+
+const HEADER: &str = "TENANT\tNAME\tADDRESS\tBRIDGE\tTOKEN FILE\tTOKEN";
 
 /// For each question.
 const PATIENCE: Duration = Duration::from_secs(5);

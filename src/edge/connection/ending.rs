@@ -71,6 +71,7 @@ impl Ending {
             worker = told.worker,
             status,
             outcome = told.outcome,
+            why = told.why,
             duration_ms = %format_args!("{:.3}", told.took.as_secs_f64() * 1000.0),
             bytes_in = told.body_bytes,
             bytes_out = self.sent,

@@ -42,6 +42,7 @@ struct Refused {
     outcome: Outcome,
     reason: Reason,
     is_unknown: bool,
+    why: Option<&'static str>,
 }
 
 /// How an answer ended.
@@ -57,6 +58,8 @@ pub(crate) enum Ended {
 /// What the request's line in the log says.
 pub(crate) struct Told<'a> {
     pub(crate) outcome: &'static str,
+    /// Where no other line says it.
+    pub(crate) why: Option<&'static str>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) era: Option<&'static str>,
     pub(crate) worker: Option<&'a str>,
@@ -150,7 +153,8 @@ impl Notes {
         if *cause == Cause::EdgeBusy && self.era.get() == Some(&"opening") {
             reason = Reason::Session("full");
         }
-        let _ = self.refused.set(Refused { outcome, reason, is_unknown: outcome::is_unknown(cause) });
+        let why = (*cause == Cause::NoWorker).then_some("the tenant has no worker of its credential's catalogue");
+        let _ = self.refused.set(Refused { outcome, reason, is_unknown: outcome::is_unknown(cause), why });
     }
 
     /// The head of the answer goes out.
@@ -212,6 +216,7 @@ impl Notes {
         }
         Told {
             outcome: outcome.word(),
+            why: self.refused.get().and_then(|refused| refused.why),
             tool: self.tool.get().map(String::as_str),
             era: self.era.get().copied(),
             worker: upstream.map(|upstream| upstream.label()),
