@@ -9,6 +9,7 @@
 //! limits       host, origin, repeated headers, what it asks for    -> Bounded
 //! cors         answers a preflight of a listed origin
 //! alive        answers /healthz
+//! login        answers what logs a client in, and a browser that opens the endpoint
 //! authenticate who is calling                                      -> Authenticated
 //! rate         how often; only now: 404, 405, 406, 413, 415        -> Paced
 //! admit        how much at once; the permit goes into the answer   -> Admitted
@@ -24,18 +25,20 @@
 mod admit;
 mod alive;
 mod authenticate;
-mod buckets;
 mod client;
 pub mod config;
 mod connection;
 mod cors;
 mod envelope;
+mod face;
 mod forward;
 mod gate;
 mod lasting;
 mod limits;
 mod listener;
+mod login;
 mod meters;
+mod names;
 pub mod network;
 mod proxy_protocol;
 mod rate;
@@ -62,6 +65,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tower::util::BoxCloneSyncService;
 
+use crate::oauth;
 use crate::worker::Routes;
 
 pub use authenticate::Authority;
@@ -100,6 +104,8 @@ pub struct Parts {
     pub reloads: mpsc::Receiver<Reload>,
     /// Where it counts what it does.
     pub meters: Meters,
+    /// What logs clients in. None: there is no other way in than a token of the operator's.
+    pub logins: Option<oauth::Service>,
 }
 
 /// What a running edge takes up in place of what it was started with.
@@ -110,6 +116,7 @@ pub struct Reload {
     pub config: Config,
     pub routes: Routes,
     pub session_key: SessionKey,
+    pub logins: Option<oauth::Service>,
     /// For doors that speak TLS; a door keeps what it speaks.
     #[cfg(feature = "tls")]
     pub identities: Option<tls::Identities>,
@@ -159,9 +166,9 @@ pub async fn serve(
 ) -> Result<Drained, ServeError> {
     let owned = Owned::default();
     let (stopping, stopped) = watch::channel(false);
-    let Parts { credentials, routes, session_key, tombstones, mut reloads, meters } = parts;
+    let Parts { credentials, routes, session_key, tombstones, mut reloads, meters, logins } = parts;
     let mut lasting = Lasting::new(&config, credentials, tombstones, (&owned, meters.clone()), stopped.clone())?;
-    let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key)?);
+    let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key, logins)?);
     let conversation = Conversation::new(&config.connections, path, stopped.clone(), meters.clone());
     let challenges = doors.iter().find_map(Door::challenges).unwrap_or_default();
     let redirect = redirect::Redirect::path(&config.requests.hosts, challenges.clone());
@@ -186,7 +193,7 @@ pub async fn serve(
             _ = sweeps.tick() => lasting.sweep(),
             () = lasting.sessions.grown() => owned.drivers.start(lasting.sessions.compact()),
             Some(reload) = reloads.recv() => {
-                let path = lasting.path(&reload.config, reload.routes, &reload.session_key);
+                let path = lasting.path(&reload.config, reload.routes, &reload.session_key, reload.logins);
                 #[cfg(feature = "tls")]
                 if let (Ok(_), Some(fresh)) = (&path, reload.identities) {
                     for door in &identities {

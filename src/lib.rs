@@ -42,6 +42,8 @@ pub mod audit;
 pub mod oauth;
 
 #[cfg(feature = "mcp-http")]
+mod buckets;
+#[cfg(feature = "mcp-http")]
 mod nearest;
 #[cfg(feature = "mcp-http")]
 mod regular;

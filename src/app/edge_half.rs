@@ -211,6 +211,7 @@ async fn serve(
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
         reloads,
+        logins: None,
         meters,
     };
     if let Some(socket) = handed.monitoring {

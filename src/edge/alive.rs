@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, Full};
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
-use crate::edge::buckets::Buckets;
+use crate::buckets::Buckets;
 use crate::edge::client::Client;
 use crate::edge::{Answer, Bounded, Cause, Head, Rates, Rejection};
 

@@ -13,7 +13,7 @@ use http::header::AUTHORIZATION;
 use kit::Secret;
 use tracing::{Span, field};
 
-use crate::edge::buckets::Buckets;
+use crate::buckets::Buckets;
 use crate::edge::client::Client;
 use crate::edge::gate::Gate;
 use crate::edge::{Bounded, Cause, Rates, Rejection};

@@ -34,6 +34,10 @@ impl Arrival {
         Self { client: Client::of(peer.ip()), is_proxy: is_proxy(peer.ip(), proxies) }
     }
 
+    pub(crate) fn address(self) -> IpAddr {
+        self.0
+    }
+
     /// Whether many clients may stand behind this address.
     pub(crate) fn is_shared(self) -> bool {
         self.is_proxy || self.client.0.is_loopback()

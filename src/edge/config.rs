@@ -57,6 +57,9 @@ pub struct Connections {
 pub struct Requests {
     /// Names the edge answers to, each `name` or `name:port`. None: any well-formed Host is served.
     pub hosts: Vec<String>,
+    /// Of those names, the ones at which there is no logging in but by a token of the operator's, whatever the others
+    /// have: clients that find they could log in leave out the token that they were given.
+    pub bearer_hosts: Vec<String>,
     /// Origins whose pages may call. None: a request that carries an Origin is refused.
     pub origins: Vec<String>,
     /// Large enough for the file tools' 3 MiB in base64 with room to spare.
@@ -85,6 +88,10 @@ pub struct Rates {
     /// checkers ask some times a second.
     pub probes_per_second: u32,
     pub probes_burst: u32,
+    /// What one address asks of the paths that log clients in: one login takes some ten requests. Exempt are the same
+    /// addresses as from the limit of connections.
+    pub logins_per_second: u32,
+    pub logins_burst: u32,
     /// Keys a table remembers; beyond them strangers share one bucket.
     pub most_tenants: usize,
     pub most_addresses: usize,
@@ -178,6 +185,7 @@ impl Default for Requests {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
+            bearer_hosts: Vec::new(),
             origins: Vec::new(),
             most_body_bytes: 8 * 1024 * 1024,
             body_idle: Duration::from_secs(15),
@@ -199,6 +207,8 @@ impl Default for Rates {
             failures_burst: 20,
             probes_per_second: 10,
             probes_burst: 50,
+            logins_per_second: 2,
+            logins_burst: 60,
             most_tenants: 16 * 1024,
             most_addresses: 16 * 1024,
         }

@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tower::ServiceBuilder;
 use tower::util::BoxCloneSyncService;
 
+use crate::oauth;
 use crate::worker::Routes;
 
 use super::{
     Authority, Config, Departed, Meters, Owned, Path, Rates, ServeError, Session, SessionKey, admit, alive,
-    authenticate, config, cors, envelope, forward, gate, limits, meters, rate, rejection, session,
+    authenticate, config, cors, envelope, face, forward, gate, limits, login, meters, rate, rejection, session,
 };
 
 pub(super) struct Lasting {
@@ -39,6 +40,7 @@ pub(super) struct Lasting {
 #[derive(Clone)]
 struct Paces {
     alive: alive::Alive,
+    login: login::Pace,
     authenticate: gate::Gated<authenticate::Authenticate>,
     rate: gate::Gated<rate::Rate>,
 }
@@ -65,7 +67,7 @@ impl Lasting {
             leaves: owned.leaves.clone(),
             tasks: owned.named().map(|(name, tasks)| (name, tasks.clone())).into(),
             meters,
-            paced: (config.rates.clone(), Paces::new(&credentials, &config.rates, &stopped)),
+            paced: (config.rates.clone(), Paces::new(&credentials, config, &stopped)),
             stopped,
             credentials,
         })
@@ -89,7 +91,13 @@ impl Lasting {
     }
 
     /// The stages under a configuration. Nothing has changed when it cannot be.
-    pub(super) fn path(&mut self, config: &Config, routes: Routes, key: &SessionKey) -> Result<Path, ServeError> {
+    pub(super) fn path(
+        &mut self,
+        config: &Config,
+        routes: Routes,
+        key: &SessionKey,
+        logins: Option<oauth::Service>,
+    ) -> Result<Path, ServeError> {
         let routes = Arc::new(routes);
         let sessions = session::Sessions::new(Arc::clone(&routes), key, self.sessions.clone())
             .map_err(|fault| ServeError::Sessions(Box::new(fault)))?;
@@ -98,7 +106,7 @@ impl Lasting {
         self.admit.adopt(config);
         self.sessions.adopt(config.sessions.clone());
         if self.paced.0 != config.rates {
-            self.paced = (config.rates.clone(), Paces::new(&self.credentials, &config.rates, &self.stopped));
+            self.paced = (config.rates.clone(), Paces::new(&self.credentials, config, &self.stopped));
         }
         let background = forward::Background {
             drivers: self.drivers.clone(),
@@ -114,11 +122,13 @@ impl Lasting {
         );
         let cors = cors::Cors::new(&config.requests.origins);
         self.meters.follow(self.sources());
-        let (_, Paces { alive, authenticate, rate }) = self.paced.clone();
+        let (_, Paces { alive, login, authenticate, rate }) = self.paced.clone();
+        let faces = face::Faces::new(&config.requests.bearer_hosts, logins);
         Ok(BoxCloneSyncService::new(
             ServiceBuilder::new()
-                .layer(rejection::Rendered::new(cors))
+                .layer(rejection::Rendered::new(cors, faces.clone()))
                 .layer(gate::Gated::new(limits::Limits::new(config)))
+                .layer(login::Login::new(faces, login))
                 .layer(cors::Preflights)
                 .layer(alive)
                 .layer(authenticate)
@@ -150,10 +160,12 @@ impl Lasting {
 }
 
 impl Paces {
-    fn new(credentials: &Arc<dyn Authority>, rates: &Rates, stopped: &watch::Receiver<bool>) -> Self {
+    fn new(credentials: &Arc<dyn Authority>, config: &Config, stopped: &watch::Receiver<bool>) -> Self {
+        let rates = &config.rates;
         let authenticate = authenticate::Authenticate::new(Arc::clone(credentials), rates);
         Self {
             alive: alive::Alive::new(rates, stopped.clone()),
+            login: login::Pace::new(config),
             authenticate: gate::Gated::new(authenticate),
             rate: gate::Gated::new(rate::Rate::new(rates)),
         }
@@ -161,10 +173,12 @@ impl Paces {
 
     fn sizes(&self) -> Vec<(&'static str, meters::Size)> {
         let (alive, failures, rate) = (self.alive.clone(), self.authenticate.clone(), self.rate.clone());
+        let login = self.login.clone();
         vec![
             ("tenant_rates", Box::new(move || rate.gate().tenants())),
             ("failing_addresses", Box::new(move || failures.gate().addresses())),
             ("probing_addresses", Box::new(move || alive.addresses())),
+            ("login_addresses", Box::new(move || login.addresses())),
         ]
     }
 }

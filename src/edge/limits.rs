@@ -17,6 +17,7 @@ use http::{Method, Version as HttpVersion};
 use crate::edge::alive::is_alive;
 use crate::edge::gate::Gate;
 use crate::edge::{Accepted, Cause, Config, Head, Rejection, RequestBody};
+use crate::oauth::Route;
 
 use host::Hosts;
 pub(crate) use host::is_host;
@@ -132,7 +133,10 @@ impl Gate for Limits {
         if !head.uri.path().starts_with('/') {
             return Err(Cause::BadTarget.into());
         }
-        if origin.is_some_and(|origin| !origin.to_str().is_ok_and(|origin| self.origins.contains(origin))) {
+        // What logs a client in has rules of its own for pages.
+        let is_login = Route::of(head.uri.path()).is_some();
+        if !is_login && origin.is_some_and(|origin| !origin.to_str().is_ok_and(|origin| self.origins.contains(origin)))
+        {
             return Err(Cause::BadOrigin.into());
         }
         let asks = self.asks(&head);
@@ -143,6 +147,11 @@ impl Gate for Limits {
 impl Bounded {
     pub(in crate::edge) fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// What stands in front of the body, and the body: for who answers before anything else is asked.
+    pub(in crate::edge) fn into_parts(self) -> (Head, RequestBody) {
+        (self.head, self.body)
     }
 
     /// A request that has passed, its verdict on what it asks for included.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kit::Tenant;
 use tokio::time::sleep;
 
-use crate::edge::buckets::Buckets;
+use crate::buckets::Buckets;
 use crate::edge::gate::Gate;
 use crate::edge::{Authenticated, Cause, Head, Rates, Rejection, RequestBody, Verb};
 use crate::identity::Principal;

@@ -15,6 +15,7 @@ use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 
 use crate::edge::{Answer, Reference, RequestId};
+use crate::oauth::scope;
 
 pub(crate) use rendered::Rendered;
 
@@ -50,6 +51,9 @@ pub(crate) enum Cause {
         again: Duration,
     },
     TooManyProbes {
+        again: Duration,
+    },
+    TooManyLogins {
         again: Duration,
     },
     // What is asked for.
@@ -147,16 +151,16 @@ impl Rejection {
         Self { cause, id: id.cloned() }
     }
 
-    /// The answer a client gets.
-    pub(crate) fn render(&self, reference: Reference) -> Answer {
+    /// The answer a client gets, which may be told where it finds out how to log in.
+    pub(crate) fn render(&self, reference: Reference, metadata: Option<&str>) -> Answer {
         let status = self.cause.status();
         let mut answer = Response::new(Full::new(self.body(reference)).map_err(|never| match never {}).boxed_unsync());
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(challenge) = self.cause.challenge() {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some(challenge) = self.cause.challenge(metadata) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(seconds) = self.cause.retry_after() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -232,6 +236,7 @@ impl Cause {
             Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
+            | Self::TooManyLogins { .. }
             | Self::TenantBusy { .. }
             | Self::TenantFull { .. }
             | Self::TenantStreams { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -292,6 +297,7 @@ impl Cause {
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
+            | Self::TooManyLogins { .. }
             | Self::NoSuchPath
             | Self::MethodNotAllowed { .. }
             | Self::NotJson
@@ -346,6 +352,7 @@ impl Cause {
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
+            | Self::TooManyLogins { .. }
             | Self::NoSuchPath
             | Self::MethodNotAllowed { .. }
             | Self::NotJson
@@ -378,15 +385,20 @@ impl Cause {
         }
     }
 
-    fn challenge(&self) -> Option<&'static str> {
+    fn challenge(&self, metadata: Option<&str>) -> Option<HeaderValue> {
         // RFC 6750, 3.1: no error code when the request carried no credential at all.
-        if *self == Self::NoCredential {
-            Some("Bearer")
-        } else if *self == Self::BadCredential {
-            Some(r#"Bearer error="invalid_token""#)
-        } else {
+        let error = if *self == Self::BadCredential {
+            Some(r#"error="invalid_token""#.to_owned())
+        } else if *self == Self::NoCredential {
             None
-        }
+        } else {
+            return None;
+        };
+        // RFC 9728, 5.1. The address is the configuration's, and has no byte that could end the quotes.
+        let login = metadata.map(|address| format!(r#"resource_metadata="{address}", scope="{}""#, scope::MCP));
+        let said: Vec<_> = error.into_iter().chain(login).collect();
+        let challenge = if said.is_empty() { "Bearer".to_owned() } else { format!("Bearer {}", said.join(", ")) };
+        HeaderValue::from_str(&challenge).ok()
     }
 
     fn allow(&self) -> Option<&'static str> {
@@ -398,7 +410,10 @@ impl Cause {
     }
 
     fn retry_after(&self) -> Option<u64> {
-        if let Self::TooManyFailures { again } | Self::TooManyRequests { again } | Self::TooManyProbes { again } = self
+        if let Self::TooManyFailures { again }
+        | Self::TooManyRequests { again }
+        | Self::TooManyProbes { again }
+        | Self::TooManyLogins { again } = self
         {
             return Some(again.as_secs().saturating_add(1));
         }
@@ -466,7 +481,7 @@ mod tests {
     #[test]
     fn the_challenge_names_an_error_only_when_a_token_was_sent() {
         let challenge = |cause: Cause| {
-            let answer = Rejection::from(cause).render(Reference::for_test());
+            let answer = Rejection::from(cause).render(Reference::for_test(), None);
             answer.headers()["www-authenticate"].to_str().expect("text").to_owned()
         };
         assert_eq!(challenge(Cause::NoCredential), "Bearer");

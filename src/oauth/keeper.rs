@@ -41,3 +41,18 @@ pub enum Unkept {
     #[error("the OAuth state cannot be changed now")]
     Fault,
 }
+
+/// One for tests that have nothing to keep.
+#[cfg(test)]
+pub(crate) struct Forgetful;
+
+#[cfg(test)]
+impl Keeper for Forgetful {
+    fn view(&self) -> Pin<Box<dyn Future<Output = Arc<View>> + Send + '_>> {
+        Box::pin(async { Arc::new(View::from(super::state::State::default())) })
+    }
+
+    fn change(&self, _change: Change) -> Pin<Box<dyn Future<Output = Result<Outcome, Unkept>> + Send + '_>> {
+        Box::pin(async { Err(Unkept::Busy { most: 0 }) })
+    }
+}

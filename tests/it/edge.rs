@@ -17,6 +17,8 @@ mod identity;
 mod killed;
 mod labelled;
 mod listen;
+mod login;
+mod logins;
 mod multiplexed;
 mod proxied;
 mod redirect;

@@ -33,6 +33,7 @@ async fn one(upstreams: &mut Upstreams, begin: &BeginEdge, reloads: &mpsc::Sende
         config: super::fitting(begin.limits.clone(), &routes),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
+        logins: None,
         #[cfg(feature = "tls")]
         identities: super::identities(&begin.tls)?,
         done,

@@ -5,13 +5,14 @@ use http::header::HeaderValue;
 use http::uri::Authority;
 
 use crate::edge::Cause;
+use crate::edge::names::{Names, name_of};
 
 /// The configured names; none means that any well-formed one is served.
-pub(super) struct Hosts(Vec<String>);
+pub(super) struct Hosts(Names);
 
 impl Hosts {
     pub(super) fn new(names: &[String]) -> Self {
-        Self(names.iter().map(|name| name.to_ascii_lowercase()).collect())
+        Self(Names::new(names))
     }
 
     /// Exactly one authority, well formed, the same wherever it is repeated, and one of ours.
@@ -23,15 +24,7 @@ impl Hosts {
             (Some(authority), _) | (None, Some(authority)) => authority,
             (None, None) => return Err(Cause::BadHost),
         };
-        if self.serves(&authority.to_ascii_lowercase()) { Ok(()) } else { Err(Cause::WrongHost { origin }) }
-    }
-
-    fn serves(&self, authority: &str) -> bool {
-        if self.0.is_empty() {
-            return true;
-        }
-        let name = name_of(authority);
-        self.0.iter().any(|ours| ours == authority || ours == name)
+        if self.0.is_empty() || self.0.has(&authority) { Ok(()) } else { Err(Cause::WrongHost { origin }) }
     }
 }
 
@@ -53,13 +46,6 @@ fn well_formed(text: &str) -> Result<String, Cause> {
     let port = text.get(name_of(text).len()..).unwrap_or_default();
     let sound = port.is_empty() || authority.port_u16().is_some();
     if authority.host().is_empty() || !sound { Err(Cause::BadHost) } else { Ok(text.to_owned()) }
-}
-
-fn name_of(authority: &str) -> &str {
-    if authority.starts_with('[') {
-        return authority.find(']').and_then(|end| authority.get(..=end)).unwrap_or(authority);
-    }
-    authority.split(':').next().unwrap_or(authority)
 }
 
 #[cfg(test)]

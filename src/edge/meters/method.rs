@@ -24,6 +24,11 @@ impl Method {
         WORDS.iter().position(|word| *word == method && word.starts_with(is_named)).map_or(Self::OTHER, Self)
     }
 
+    /// One of ours, by its word.
+    pub(super) fn own(word: &str) -> Self {
+        WORDS.iter().position(|own| *own == word).map_or(Self::OTHER, Self)
+    }
+
     pub(super) fn word(self) -> &'static str {
         WORDS.get(self.0).copied().unwrap_or_default()
     }
@@ -47,13 +52,19 @@ fn is_named(first: char) -> bool {
     first != '('
 }
 
-const WORDS: [&str; 32] = [
+const WORDS: [&str; 38] = [
     "(none)",
     "(other)",
     "(response)",
     "(stream)",
     "(end)",
     "(healthz)",
+    "(metadata)",
+    "(register)",
+    "(authorize)",
+    "(token)",
+    "(revoke)",
+    "(landing)",
     "initialize",
     "ping",
     "server/discover",

@@ -30,6 +30,8 @@ pub(crate) struct Notes {
     era: OnceLock<&'static str>,
     upstream: OnceLock<Arc<Upstream>>,
     refused: OnceLock<Refused>,
+    /// How an answer of the edge's own ended up.
+    own: OnceLock<Outcome>,
     body_bytes: AtomicU64,
     /// Microseconds that went into waiting for others: for the body, and for the worker.
     awaited: AtomicU64,
@@ -81,6 +83,7 @@ impl Meters {
             era: OnceLock::new(),
             upstream: OnceLock::new(),
             refused: OnceLock::new(),
+            own: OnceLock::new(),
             body_bytes: AtomicU64::new(0),
             awaited: AtomicU64::new(0),
             was_answered: OnceLock::new(),
@@ -126,6 +129,16 @@ impl Notes {
         let _ = self.method.set(Method::HEALTH);
     }
 
+    /// It is about logging in, or to be told how: one of the words that the list of methods has for it.
+    pub(crate) fn logs_in(&self, word: &'static str) {
+        let _ = self.method.set(Method::own(word));
+    }
+
+    /// The edge itself answers, with this status.
+    pub(crate) fn answers_itself(&self, status: StatusCode) {
+        let _ = self.own.set(Outcome::of_status(status));
+    }
+
     pub(crate) fn names_tool(&self, tool: &str) {
         let _ = self.tool.set(tool.chars().take(MOST_NAME).collect());
     }
@@ -168,12 +181,13 @@ impl Notes {
 
     /// What the first piece of an answer with this status says of it.
     pub(crate) fn judge(&self, piece: &[u8]) -> Outcome {
-        if self.refused.get().is_some() { Outcome::Ok } else { verdict::of(piece) }
+        if self.refused.get().is_some() || self.own.get().is_some() { Outcome::Ok } else { verdict::of(piece) }
     }
 
     /// Counts the exchange, which has ended now.
     pub(crate) fn end(&self, status: Option<StatusCode>, ended: Ended, verdict: Outcome, sent: u64) -> Told<'_> {
         let method = self.method.get().copied().unwrap_or(Method::NONE);
+        let verdict = self.own.get().copied().unwrap_or(verdict);
         let outcome = match (self.refused.get(), ended) {
             (Some(refused), _) => refused.outcome,
             (None, Ended::Cut) => Outcome::Upstream,

@@ -1,5 +1,7 @@
 //! How an exchange ended, in one of nine words.
 
+use http::StatusCode;
+
 use crate::edge::Cause;
 
 /// What the label `outcome` says.
@@ -51,6 +53,17 @@ impl Outcome {
         }
     }
 
+    /// Of an answer that is the edge's own.
+    pub(super) fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Auth,
+            StatusCode::TOO_MANY_REQUESTS => Self::Rate,
+            status if status.is_client_error() => Self::Invalid,
+            status if status.is_server_error() => Self::Busy,
+            _ => Self::Ok,
+        }
+    }
+
     pub(super) fn index(self) -> usize {
         ALL.iter().position(|other| *other == self).unwrap_or_default()
     }
@@ -65,6 +78,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::TooManyFailures { .. } => (Outcome::Rate, Reason::Limit("failures")),
         Cause::TooManyRequests { .. } => (Outcome::Rate, Reason::Limit("requests")),
         Cause::TooManyProbes { .. } => (Outcome::Rate, Reason::Limit("healthz")),
+        Cause::TooManyLogins { .. } => (Outcome::Rate, Reason::Limit("logins")),
         Cause::TenantBusy { .. } => (Outcome::Busy, Reason::Limit("exchanges")),
         Cause::TenantFull { .. } | Cause::ReplyUnheld { most: Some(_) } => (Outcome::Busy, Reason::Limit("bodies")),
         Cause::TenantStreams { .. } => (Outcome::Busy, Reason::Limit("streams")),

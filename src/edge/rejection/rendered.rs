@@ -9,21 +9,25 @@ use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
 use crate::edge::cors::{self, Cors};
+use crate::edge::face::Faces;
 use crate::edge::{Accepted, Answer, Rejection};
 
 /// Outermost of the path: below it stages refuse, above it everything is an answer.
 #[derive(Clone)]
-pub(crate) struct Rendered(Cors);
+pub(crate) struct Rendered {
+    cors: Cors,
+    faces: Faces,
+}
 
 #[derive(Clone)]
 pub(crate) struct Rendering<S> {
-    cors: Cors,
+    outer: Rendered,
     inner: S,
 }
 
 impl Rendered {
-    pub(crate) fn new(cors: Cors) -> Self {
-        Self(cors)
+    pub(crate) fn new(cors: Cors, faces: Faces) -> Self {
+        Self { cors, faces }
     }
 }
 
@@ -31,7 +35,7 @@ impl<S> Layer<S> for Rendered {
     type Service = Rendering<S>;
 
     fn layer(&self, inner: S) -> Rendering<S> {
-        Rendering { cors: self.0.clone(), inner }
+        Rendering { outer: self.clone(), inner }
     }
 }
 
@@ -51,13 +55,14 @@ where
     fn call(&mut self, request: Accepted) -> Self::Future {
         let reference = request.head().reference;
         let notes = Arc::clone(&request.head().notes);
-        let origin = self.cors.listed(&request.head().headers);
+        let origin = self.outer.cors.listed(&request.head().headers);
+        let metadata = self.outer.faces.metadata(request.head());
         let served = self.inner.call(request);
         Box::pin(async move {
             let mut answer = served.await.unwrap_or_else(|rejection| {
                 rejection.log();
                 notes.is_refused(&rejection.cause);
-                rejection.render(reference)
+                rejection.render(reference, metadata.as_deref())
             });
             if let Some(origin) = origin {
                 cors::name(&mut answer, origin);

@@ -48,6 +48,10 @@ pub(super) fn of(cause: &Cause) -> String {
             "Too many health checks from this address. Nothing was done. Next: wait {} s, and check less often.",
             again.as_secs().saturating_add(1)
         ),
+        Cause::TooManyLogins { again } => format!(
+            "Too many requests to log in from this address. Nothing was done. Next: wait {} s and try again.",
+            again.as_secs().saturating_add(1)
+        ),
         Cause::NoSuchPath => "There is nothing here. Nothing was done. Next: POST to /mcp.".into(),
         Cause::MethodNotAllowed { allow } => {
             format!("This method is not served here. Nothing was done. Next: use one of {allow}.")

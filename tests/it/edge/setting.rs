@@ -14,6 +14,7 @@ use playground::edge::redirect::Challenges;
 use playground::edge::{self, Config, Door, Drained, Meters, Parts, Reload, SessionKey};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials};
+use playground::oauth::Settings;
 use playground::store::{Loose, Opener};
 use playground::worker::eras::Found;
 use playground::worker::terms::Bounds;
@@ -21,6 +22,7 @@ use playground::worker::{Eras, Loopback, Presence, Routes, Terms, Upstream};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
+use super::logins::Logins;
 use super::talk::{Answer, Client};
 use super::worker::Worker;
 
@@ -31,6 +33,7 @@ pub(crate) struct Edge {
     pub(crate) redirect: Option<SocketAddr>,
     pub(crate) presence: Presence,
     pub(crate) meters: Meters,
+    logins: Option<Logins>,
     stop: Option<oneshot::Sender<()>>,
     drained: oneshot::Receiver<Drained>,
     home: Home,
@@ -50,6 +53,7 @@ pub(crate) struct Setting {
     sandbox: Option<SocketAddr>,
     home: Option<Home>,
     redirects: Option<Challenges>,
+    logins: Option<Settings>,
     #[cfg(feature = "tls")]
     tls: Option<edge::tls::Identities>,
 }
@@ -81,6 +85,7 @@ impl Setting {
             sandbox: Some(worker.address),
             home: None,
             redirects: None,
+            logins: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -98,6 +103,7 @@ impl Setting {
             sandbox: None,
             home: None,
             redirects: None,
+            logins: None,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -154,6 +160,12 @@ impl Setting {
         self
     }
 
+    /// Clients can log in, as these settings say.
+    pub(crate) fn logins(mut self, settings: Settings) -> Self {
+        self.logins = Some(settings);
+        self
+    }
+
     pub(crate) async fn start(self) -> Edge {
         let tasks = Tasks::new();
         let home = self.home.unwrap_or_else(|| Home::Own(tempfile::tempdir().unwrap()));
@@ -168,13 +180,22 @@ impl Setting {
             .map(|name| File::options().read(true).append(true).create(true).open(home.path().join(name)).unwrap());
         let (reload, reloads) = mpsc::channel(1);
         let meters = Meters::new("test");
+        let logins = match self.logins {
+            Some(settings) => Some(Logins::open(settings, home.path(), credentials.clone(), &tasks).await),
+            None => None,
+        };
+        let authority: Arc<dyn edge::Authority> = match &logins {
+            Some(logins) => Arc::new(logins.clone()),
+            None => Arc::new(credentials),
+        };
         let parts = Parts {
-            credentials: Arc::new(credentials),
+            credentials: authority,
             routes,
             session_key: SessionKey::new(self.key),
             tombstones: Some(tombstones),
             reloads,
             meters: meters.clone(),
+            logins: logins.as_ref().map(|logins| logins.service.clone()),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -199,7 +220,7 @@ impl Setting {
             let ended = edge::serve(doors, config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
-        Edge { address, redirect, presence, meters, stop: Some(stop), drained, home, reload, _tasks: tasks }
+        Edge { address, redirect, presence, meters, logins, stop: Some(stop), drained, home, reload, _tasks: tasks }
     }
 }
 
@@ -235,6 +256,7 @@ impl Edge {
             routes: routes(setting.sandbox, &setting.native, (&setting.terms, &setting.eras), &self.presence),
             config: setting.config,
             session_key: SessionKey::new(setting.key),
+            logins: self.logins.as_ref().zip(setting.logins).map(|(logins, settings)| logins.service.under(settings)),
             #[cfg(feature = "tls")]
             identities: setting.tls,
             done,
@@ -266,6 +288,11 @@ impl Edge {
         let mut client = self.client().await;
         client.post(headers, body).await;
         client.answer().await
+    }
+
+    /// What logs clients in here.
+    pub(crate) fn logins(&self) -> &Logins {
+        self.logins.as_ref().expect("clients can log in")
     }
 
     /// Opens a session of alice's and gives its id.

@@ -1,0 +1,68 @@
+//! Which face of the server a request meets.
+//!
+//! Several clients that find they could log in leave out the token they were given. So a host name can be kept for
+//! tokens alone: there nothing of logging in is found, and no refusal speaks of it. Which face it is follows from the
+//! name in the request, and what is said at the full one comes from the configuration alone.
+
+use http::header::HOST;
+
+use super::Head;
+use super::names::Names;
+use crate::oauth::Service;
+
+#[derive(Clone)]
+pub(crate) struct Faces {
+    bearer_only: Names,
+    logins: Option<Service>,
+}
+
+impl Faces {
+    pub(crate) fn new(bearer_only: &[String], logins: Option<Service>) -> Self {
+        Self { bearer_only: Names::new(bearer_only), logins }
+    }
+
+    /// What logs clients in at the name that was asked for; None where tokens alone are known.
+    pub(crate) fn logins(&self, head: &Head) -> Option<&Service> {
+        let authority = head.uri.authority().map(http::uri::Authority::as_str);
+        let authority = authority.or_else(|| head.headers.get(HOST)?.to_str().ok()).unwrap_or_default();
+        self.logins.as_ref().filter(|_| !self.bearer_only.has(authority))
+    }
+
+    /// Where a client that is refused finds out how to log in.
+    pub(crate) fn metadata(&self, head: &Head) -> Option<String> {
+        Some(self.logins(head)?.resource_address(head.uri.path()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Faces;
+    use crate::edge::Accepted;
+    use crate::oauth::{PublicUrl, Service};
+
+    fn metadata(host: &str, path: &str) -> Option<String> {
+        let url = PublicUrl::parse("https://mcp.example").expect("a public URL");
+        let faces =
+            Faces::new(&["token.mcp.example".to_owned(), "mcp.example:8443".to_owned()], Some(Service::for_test(url)));
+        let request = http::Request::get(path).header("host", host).body("").expect("a request");
+        faces.metadata(Accepted::for_test(request).head())
+    }
+
+    #[test]
+    fn a_name_or_a_port_for_tokens_alone_leads_to_no_login() {
+        for host in ["token.mcp.example", "TOKEN.mcp.example:443", "mcp.example:8443"] {
+            assert_eq!(metadata(host, "/mcp"), None, "{host}");
+        }
+        let place = "https://mcp.example/.well-known/oauth-protected-resource";
+        for host in ["mcp.example", "mcp.example:443", "other.example", "x.token.mcp.example"] {
+            assert_eq!(metadata(host, "/mcp"), Some(format!("{place}/mcp")), "{host}");
+            assert_eq!(metadata(host, "/"), Some(place.to_owned()), "{host}");
+        }
+    }
+
+    #[test]
+    fn without_logins_there_is_one_face() {
+        let request = http::Request::get("/mcp").header("host", "mcp.example").body("").expect("a request");
+        assert_eq!(Faces::new(&[], None).metadata(Accepted::for_test(request).head()), None);
+    }
+}

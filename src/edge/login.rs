@@ -1,0 +1,196 @@
+//! What logs a client in, and what a browser is shown that opens the endpoint.
+//!
+//! These requests carry no token, so they are answered before authentication: at their own paths alone, each address at
+//! a rate of its own, a small body within a short time, and only so many at once. What is answered is not decided here.
+//! Where there is no logging in, the paths at which clients look for it are plainly nothing: a demand for a token would
+//! send them looking further.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tower::{Layer, Service};
+
+use crate::buckets::Buckets;
+use crate::edge::client::Client;
+use crate::edge::face::Faces;
+use crate::edge::{Answer, Bounded, Cause, Config, Head, Rejection, RequestBody};
+use crate::oauth::{self, Route};
+
+/// Answers on the way; everything else goes on.
+#[derive(Clone)]
+pub(crate) struct Login {
+    faces: Faces,
+    pace: Pace,
+}
+
+/// How often and how many; goes on over configurations.
+#[derive(Clone)]
+pub(crate) struct Pace(Arc<Shared>);
+
+struct Shared {
+    addresses: Buckets<Client>,
+    proxies: Vec<std::net::IpAddr>,
+    slots: Semaphore,
+}
+
+#[derive(Clone)]
+pub(crate) struct LoggedIn<S> {
+    login: Login,
+    inner: S,
+}
+
+impl Pace {
+    pub(crate) fn new(config: &Config) -> Self {
+        let rates = &config.rates;
+        let each = Duration::from_secs(1) / rates.logins_per_second.max(1);
+        Self(Arc::new(Shared {
+            addresses: Buckets::new(each, rates.logins_burst, rates.most_addresses),
+            proxies: config.connections.proxies.clone(),
+            slots: Semaphore::new(SLOTS),
+        }))
+    }
+
+    /// Addresses that are remembered.
+    pub(crate) fn addresses(&self) -> usize {
+        self.0.addresses.len()
+    }
+
+    fn take(&self, client: Client) -> Result<(), Cause> {
+        if client.is_shared(&self.0.proxies) {
+            return Ok(());
+        }
+        self.0.addresses.take(client).map_err(|empty| Cause::TooManyLogins { again: empty.again })
+    }
+}
+
+impl Login {
+    pub(crate) fn new(faces: Faces, pace: Pace) -> Self {
+        Self { faces, pace }
+    }
+
+    async fn answer(self, service: oauth::Service, asked: Asked, request: Bounded) -> Result<Answer, Cause> {
+        let (head, body) = request.into_parts();
+        head.notes.logs_in(asked.word());
+        self.pace.take(head.client)?;
+        let _slot = self.pace.0.slots.try_acquire().map_err(|_none| Cause::EdgeBusy)?;
+        let answer = match asked {
+            Asked::Landing => service.landing(),
+            Asked::Route(route) => {
+                let body = read(&head, body).await?;
+                let mut request = Request::new(body);
+                *request.method_mut() = head.method;
+                *request.uri_mut() = head.uri;
+                *request.headers_mut() = head.headers;
+                service.answer(route, request, head.client.address()).await
+            }
+        };
+        head.notes.answers_itself(answer.status());
+        Ok(answer.map(|body| Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync()))
+    }
+}
+
+/// What is answered here.
+#[derive(Clone, Copy)]
+enum Asked {
+    Route(Route),
+    Landing,
+}
+
+impl Asked {
+    fn of(head: &Head) -> Option<Self> {
+        Route::of(head.uri.path()).map(Self::Route).or_else(|| is_browser(head).then_some(Self::Landing))
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Route(route) => route.word(),
+            Self::Landing => "(landing)",
+        }
+    }
+}
+
+/// A person who has pasted the endpoint's address: no client of ours asks for a page.
+fn is_browser(head: &Head) -> bool {
+    let asks_for_page = head.headers.get_all(ACCEPT).iter().any(|accept| {
+        accept.to_str().is_ok_and(|accept| accept.contains("text/html") && !accept.contains("text/event-stream"))
+    });
+    let is_endpoint = matches!(head.uri.path(), "/" | "/mcp" | "/mcp/");
+    is_endpoint
+        && asks_for_page
+        && matches!(head.method, Method::GET | Method::HEAD)
+        && !head.headers.contains_key(AUTHORIZATION)
+}
+
+/// The whole body, which is small. Dropped here, the body's connection ends with it.
+async fn read(head: &Head, mut body: RequestBody) -> Result<Bytes, Cause> {
+    let began = kit::clock::now();
+    let whole = async {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Err(Cause::BodyBroken) };
+            let Ok(data) = frame.into_data() else { continue };
+            if whole.len().saturating_add(data.len()) > MOST_BODY {
+                return Err(Cause::BodyTooLarge { most: MOST_BODY });
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(whole.freeze())
+    };
+    let bytes = timeout(BODY_WAIT, whole).await.unwrap_or(Err(Cause::BodyTooSlow))?;
+    head.notes.has_body(bytes.len(), began.elapsed());
+    Ok(bytes)
+}
+
+impl<S> Layer<S> for Login {
+    type Service = LoggedIn<S>;
+
+    fn layer(&self, inner: S) -> LoggedIn<S> {
+        LoggedIn { login: self.clone(), inner }
+    }
+}
+
+impl<S> Service<Bounded> for LoggedIn<S>
+where
+    S: Service<Bounded, Response = Answer, Error = Rejection>,
+    S::Future: Send + 'static,
+{
+    type Response = Answer;
+    type Error = Rejection;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Rejection>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Bounded) -> Self::Future {
+        let head = request.head();
+        if let (Some(service), Some(asked)) = (self.login.faces.logins(head), Asked::of(head)) {
+            let answered = self.login.clone().answer(service.clone(), asked, request);
+            return Box::pin(async move { answered.await.map_err(Rejection::from) });
+        }
+        if Route::is_discovery(head.uri.path()) && !head.headers.contains_key(AUTHORIZATION) {
+            let refused = self.login.pace.take(head.client).err().unwrap_or(Cause::NoSuchPath);
+            return Box::pin(std::future::ready(Err(refused.into())));
+        }
+        Box::pin(self.inner.call(request))
+    }
+}
+
+/// Longer than any form of ours, and than what a client says of itself.
+const MOST_BODY: usize = 64 * 1024;
+
+/// A small body comes with its head.
+const BODY_WAIT: Duration = Duration::from_secs(10);
+
+/// Requests under way, with their bodies. They wait for nothing but a store.
+const SLOTS: usize = 256;

@@ -1,0 +1,52 @@
+//! The two documents by which a client finds out how to log in.
+//!
+//! Every address in them comes from the configuration; no byte of a request does.
+
+use serde_json::{Value, json};
+
+use super::route::{AUTHORIZE, REGISTER, REVOKE, Route, TOKEN};
+use super::scope;
+use super::{PublicUrl, Settings};
+
+/// RFC 9728. A resource is called what its client calls it: the document at the origin's place names the origin, and that
+/// at the endpoint's the endpoint.
+pub(super) fn resource(url: &PublicUrl, route: Route) -> Value {
+    let path = if route == Route::Endpoint { "/mcp" } else { "" };
+    json!({
+        "resource": url.at(path),
+        "authorization_servers": [url.as_str()],
+        "scopes_supported": [scope::MCP],
+        "bearer_methods_supported": ["header"],
+        "resource_name": url.authority(),
+    })
+}
+
+/// RFC 8414, with what RFC 9207 and client id metadata documents add.
+pub(super) fn server(settings: &Settings, documents: bool) -> Value {
+    let url = &settings.public_url;
+    let mut document = json!({
+        "issuer": url.as_str(),
+        "authorization_endpoint": url.at(AUTHORIZE),
+        "token_endpoint": url.at(TOKEN),
+        "revocation_endpoint": url.at(REVOKE),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "scopes_supported": [scope::MCP, scope::OFFLINE],
+        "authorization_response_iss_parameter_supported": true,
+        "client_id_metadata_document_supported": documents,
+    });
+    if let (true, Some(document)) = (settings.registration, document.as_object_mut()) {
+        document.insert("registration_endpoint".to_owned(), url.at(REGISTER).into());
+    }
+    document
+}
+
+/// Where a challenge sends a client that has asked for a path.
+pub(super) fn resource_address(url: &PublicUrl, path: &str) -> String {
+    let place = "/.well-known/oauth-protected-resource";
+    url.at(&if path.starts_with("/mcp") { format!("{place}/mcp") } else { place.to_owned() })
+}

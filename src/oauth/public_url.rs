@@ -1,0 +1,171 @@
+//! The address at which clients know this server: an origin and nothing more.
+//!
+//! Clients build well-known addresses from it and compare what they find byte by byte, so it is kept in the one form in
+//! which every URL parser writes an origin, without a slash at its end.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+use serde::{Deserialize, Serialize};
+
+/// `https://mcp.example.org`, or `http` where it is loopback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PublicUrl(String);
+
+/// Why a text is no public URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPublicUrl {
+    #[error("a URL is wanted, such as https://mcp.example.org")]
+    NoUrl,
+    #[error("it must begin with https://; http:// is for loopback alone, such as http://127.0.0.1:8377")]
+    NotHttps,
+    #[error("an origin alone is wanted, such as https://mcp.example.org: no path, no query, no user")]
+    NoOrigin,
+    #[error("its host must be written in small letters, as clients write it")]
+    Capitals,
+    #[error("it must not name the scheme's own port, which clients leave out")]
+    DefaultPort,
+}
+
+impl PublicUrl {
+    /// Reads one; a single slash at its end is dropped.
+    ///
+    /// # Errors
+    /// When it is not an origin in its usual form.
+    pub fn parse(text: &str) -> Result<Self, BadPublicUrl> {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let (scheme, authority) = text.split_once("://").ok_or(BadPublicUrl::NoUrl)?;
+        if authority.contains(['/', '?', '#', '@', '\\']) {
+            return Err(BadPublicUrl::NoOrigin);
+        }
+        let uri: Uri = text.parse().map_err(|_unparsed| BadPublicUrl::NoUrl)?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(BadPublicUrl::NoUrl)?;
+        let port = authority.get(host.len()..).ok_or(BadPublicUrl::NoUrl)?;
+        if !port.is_empty() && uri.port_u16().is_none() {
+            return Err(BadPublicUrl::NoUrl);
+        }
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(BadPublicUrl::Capitals);
+        }
+        let own = match scheme {
+            "https" => 443,
+            "http" if is_loopback(host) => 80,
+            _ => return Err(BadPublicUrl::NotHttps),
+        };
+        if uri.port_u16() == Some(own) {
+            return Err(BadPublicUrl::DefaultPort);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The origin, as a browser writes it in `Origin` and clients in what they compare.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The host and, where it has one, the port: what stands in `Host`.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.0.split_once("://").map_or("", |(_, authority)| authority)
+    }
+
+    /// The address of a path of this server, which begins with a slash.
+    #[must_use]
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.0)
+    }
+
+    /// Whether a client that names this resource means this server: by its origin or by the path of its MCP endpoint,
+    /// with or without a slash at the end.
+    #[must_use]
+    pub fn is_resource(&self, asked: &str) -> bool {
+        asked.strip_prefix(&self.0).is_some_and(|path| matches!(path, "" | "/" | "/mcp" | "/mcp/"))
+    }
+}
+
+/// Whether a URL's host is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare == "localhost" || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+impl TryFrom<String> for PublicUrl {
+    type Error = BadPublicUrl;
+
+    fn try_from(text: String) -> Result<Self, BadPublicUrl> {
+        Self::parse(&text)
+    }
+}
+
+impl From<PublicUrl> for String {
+    fn from(url: PublicUrl) -> Self {
+        url.0
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadPublicUrl, PublicUrl};
+
+    #[test]
+    fn it_is_an_https_origin_or_loopback() {
+        for (text, kept) in [
+            ("https://mcp.example.org", "https://mcp.example.org"),
+            ("https://mcp.example.org/", "https://mcp.example.org"),
+            ("https://mcp.example.org:8443", "https://mcp.example.org:8443"),
+            ("https://[2001:db8::1]", "https://[2001:db8::1]"),
+            ("http://127.0.0.1:8377", "http://127.0.0.1:8377"),
+            ("http://localhost:8377", "http://localhost:8377"),
+            ("http://[::1]:8377/", "http://[::1]:8377"),
+        ] {
+            assert_eq!(PublicUrl::parse(text).as_ref().map(PublicUrl::as_str), Ok(kept), "{text}");
+        }
+        for (text, fault) in [
+            ("", BadPublicUrl::NoUrl),
+            ("mcp.example.org", BadPublicUrl::NoUrl),
+            ("https://", BadPublicUrl::NoUrl),
+            ("https://a:", BadPublicUrl::NoUrl),
+            ("https://a:99999", BadPublicUrl::NoUrl),
+            ("https://a b", BadPublicUrl::NoUrl),
+            ("http://mcp.example.org", BadPublicUrl::NotHttps),
+            ("http://127.0.0.1.example.org", BadPublicUrl::NotHttps),
+            ("ftp://mcp.example.org", BadPublicUrl::NotHttps),
+            ("https://mcp.example.org/mcp", BadPublicUrl::NoOrigin),
+            ("https://mcp.example.org?a", BadPublicUrl::NoOrigin),
+            ("https://u@mcp.example.org", BadPublicUrl::NoOrigin),
+            ("https://MCP.example.org", BadPublicUrl::Capitals),
+            ("https://mcp.example.org:443", BadPublicUrl::DefaultPort),
+            ("http://localhost:80", BadPublicUrl::DefaultPort),
+        ] {
+            assert_eq!(PublicUrl::parse(text), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resource_is_its_origin_or_its_endpoint_and_no_other() {
+        let url = PublicUrl::parse("https://mcp.example.org").expect("a public URL");
+        for own in ["", "/", "/mcp", "/mcp/"] {
+            assert!(url.is_resource(&url.at(own)), "{own}");
+        }
+        for other in [
+            "https://mcp.example.org.evil.example",
+            "https://mcp.example.org:8443",
+            "http://mcp.example.org",
+            "https://mcp.example.org/mcpx",
+            "https://mcp.example.org//",
+            "https://MCP.example.org",
+            "",
+        ] {
+            assert!(!url.is_resource(other), "{other}");
+        }
+    }
+}

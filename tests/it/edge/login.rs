@@ -1,0 +1,10 @@
+//! Clients log in by real sockets: what they find, what a person is asked, what they get, and what they do not.
+
+mod face;
+mod flow;
+mod gate;
+mod metadata;
+mod pages;
+mod program;
+mod redirects;
+mod refusals;
