@@ -114,7 +114,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         oauth: config.oauth.as_ref().map(|oauth| words::OAuth {
             store: oauth.state.display().to_string(),
             loose: loose_at(&config, &oauth.state, StateDir::oauth),
-            resource: oauth.public_url.clone(),
+            settings: oauth.settings.clone(),
         }),
         backend: config.backend.clone(),
         sandbox,

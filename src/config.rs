@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::audit::Terms;
 use crate::edge::network::Network;
+use crate::oauth::Settings;
 use crate::state::StateDir;
 use crate::telemetry::Verbosity;
 use crate::worker::entry::Entry;
@@ -42,6 +43,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Host names that clients may use; none means any well-formed one, with a warning beyond loopback.
     pub hosts: Vec<String>,
+    /// Of these, the ones at which there is no logging in.
+    pub bearer_hosts: Vec<String>,
     pub origins: Vec<String>,
     pub proxies: Vec<Network>,
     /// Whether these begin each connection with a PROXY header.
@@ -113,8 +116,7 @@ pub enum EdgeUser {
 pub struct OAuth {
     /// The file that keeps what they leave behind.
     pub state: PathBuf,
-    /// Where clients reach the edge, as they spell it; tokens are for that and for nothing else.
-    pub public_url: String,
+    pub settings: Settings,
 }
 
 /// The record of calls in the state directory.

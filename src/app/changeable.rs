@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use kit::Tenant;
 
-use super::words::{BeginEdge, Keys, Native, Pem, Upstream};
+use super::words::{BeginEdge, Keys, Native, OAuth, Pem, Upstream};
 use super::{BuildError, KeyError, SecretError, bearer, loose, session_keys, strict, tls_files};
 use crate::config::{Config, Upstreams, Worker};
 use crate::edge;
+use crate::oauth::{PublicUrl, Settings};
 use crate::supervise::{Fresh, Reading, Reread, Stamps};
 use crate::worker::entry::{Entry, EntryFault, Placed};
 use crate::worker::{Loopback, Terms, manifest, token_file};
@@ -67,6 +68,7 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
             native,
             session_keys: session_keys.unwrap_or_else(|| now.session_keys.clone()),
             sandbox: elsewhere.or_else(|| now.sandbox.clone()),
+            oauth: now.oauth.clone().map(|now| oauth(now, config)),
             tls: if now.tls.is_empty() || tls.is_empty() { now.tls.clone() } else { tls },
             ..now.clone()
         },
@@ -74,6 +76,13 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
         serves_without_sandbox,
         needs_restart: needs_restart(first, config),
     }
+}
+
+/// Tokens are for the public URL of the start; everything else of logins may change.
+fn oauth(now: OAuth, config: &Config) -> OAuth {
+    let Some(said) = &config.oauth else { return now };
+    let settings = Settings { public_url: now.settings.public_url.clone(), ..said.settings.clone() };
+    OAuth { settings, ..now }
 }
 
 /// What stands otherwise than at the start and cannot be taken up.
@@ -91,9 +100,14 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.redirect_bind != config.redirect_bind, "where plain HTTP is redirected"),
         (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
         (first.tls.is_empty() != config.tls.is_empty(), "whether the edge speaks TLS"),
+        (logins(first) != logins(config), "where clients log in, and what keeps that"),
         (first.audit != config.audit, "how calls are recorded"),
     ];
     all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()).collect()
+}
+
+fn logins(config: &Config) -> Option<(&Path, &PublicUrl)> {
+    config.oauth.as_ref().map(|oauth| (oauth.state.as_path(), &oauth.settings.public_url))
 }
 
 /// The files that are read, as far as they can be told.
@@ -214,6 +228,12 @@ fn limits(config: &Config) -> edge::Config {
     limits.connections.proxy_protocol = config.proxy_protocol;
     limits.connections.most_handshakes_per_address = config.limits.handshakes_per_address;
     limits.requests.hosts.clone_from(&config.hosts);
+    if !config.hosts.is_empty() {
+        // Whoever keeps to some names means these too.
+        limits.requests.hosts.extend(config.oauth.iter().map(|oauth| oauth.settings.public_url.authority().to_owned()));
+        limits.requests.hosts.extend(config.bearer_hosts.iter().cloned());
+    }
+    limits.requests.bearer_hosts.clone_from(&config.bearer_hosts);
     limits.requests.origins.clone_from(&config.origins);
     limits.requests.most_body_bytes = config.limits.body;
     limits.rates.tenant_per_second = config.limits.tenant_rate;

@@ -31,6 +31,8 @@ use crate::audit::Log;
 use crate::edge::redirect::Challenges;
 use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
+use crate::oauth::Service;
+use crate::oauth::keeper::Keeper;
 use crate::store::Watched;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
@@ -185,16 +187,23 @@ async fn serve(
             for warning in state.warnings() {
                 tracing::warn!(store = oauth.store, %warning, "the OAuth state should be put right");
             }
-            Some(Logins { keeper: Arc::new(Keeping::new(asked, state)), resource: oauth.resource.clone() })
+            Some(Logins {
+                keeper: Arc::new(Keeping::new(asked, state)),
+                resource: oauth.settings.public_url.as_str().to_owned(),
+            })
         }
     };
     let routes = upstreams.routes(&begin)?;
     upstreams.follow(&tasks);
+    let service = begin.oauth.as_ref().zip(logins.as_ref()).map(|(oauth, logins)| {
+        let keeper: Arc<dyn Keeper> = logins.keeper.clone();
+        Service::new(oauth.settings.clone(), keeper)
+    });
     let authority = Anyone { credentials, logins };
     let watching = authority.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
-    tasks.start(takeover::take_up(upstreams, sent_on, reload, say.clone(), tasks.clone()));
+    tasks.start(takeover::take_up((upstreams, service.clone()), sent_on, reload, say.clone(), tasks.clone()));
     let recorded = begin.audit.zip(handed.audit.map(File::from));
     let before = handed.audit_before.map(File::from);
     let log =
@@ -211,7 +220,7 @@ async fn serve(
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
         reloads,
-        logins: None,
+        logins: service,
         meters,
     };
     if let Some(socket) = handed.monitoring {

@@ -12,6 +12,7 @@ use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::edge::SessionKey;
+use crate::oauth::Settings;
 use crate::oauth::keeper::Unkept;
 use crate::oauth::state::{Change, Outcome};
 use crate::store::Loose;
@@ -118,8 +119,8 @@ pub struct OAuth {
     pub store: String,
     /// What to make of a state that others may open.
     pub loose: Loose,
-    /// What the tokens are for: where clients reach this edge, as they spell it.
-    pub resource: String,
+    /// Tokens are for its public URL, and for nothing else.
+    pub settings: Settings,
 }
 
 /// A certificate chain and its key, as PEM text.

@@ -151,6 +151,7 @@ impl Quickstart {
         };
         Config {
             oauth: None,
+            bearer_hosts: Vec::new(),
             bind: self.bind,
             credentials: state.credentials(),
             session_key_file: None,

@@ -16,9 +16,13 @@ use super::spelled;
 use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::audit::Terms;
-use crate::config::file::{Audit as FileAudit, Backend as FileBackend, File, Limits as FileLimits, OnFailure};
+use crate::config::file::{
+    Audit as FileAudit, Backend as FileBackend, File, Limits as FileLimits, OAuth as FileOAuth, OnFailure,
+};
 use crate::config::{Audit, Config, EdgeUser, Limits, OAuth, Tls, Upstreams};
 use crate::edge::network::Network;
+use crate::oauth::state::Lives;
+use crate::oauth::{PublicUrl, Settings};
 use crate::state::{StateDir, StateError};
 use crate::telemetry::Verbosity;
 use crate::worker::terms::Bounds;
@@ -49,8 +53,17 @@ pub(super) struct Serve {
 
     /// Where clients reach this edge, as in https://mcp.example.org: they can then log in by OAuth, with an invite of
     /// `playground invite`.
-    #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
+    #[arg(long, value_name = "URL", value_parser = PublicUrl::parse)]
+    public_url: Option<PublicUrl>,
+
+    /// How long an access token of such a login is good for, at most a day [default: 3600].
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    oauth_access_ttl_secs: Option<u64>,
+
+    /// A host name, or name:port, at which nobody can log in and tokens of `playground token` alone count; repeatable.
+    /// Several clients leave out a configured token where they find that they could log in.
+    #[arg(long = "bearer-host", value_name = "NAME", value_parser = spelled::host)]
+    bearer_hosts: Vec<String>,
 
     /// A unix socket at which monitoring asks for /metrics, /livez and /readyz, as in
     /// `curl --unix-socket PATH http://localhost/metrics`; only the user who starts the service may
@@ -185,7 +198,7 @@ impl Serve {
                     .hint("name one with --tokens FILE, or a state directory with --state DIR"));
             }
         };
-        let oauth = self.oauth(state.as_ref())?;
+        let oauth = self.oauth(&file.oauth, state.as_ref())?;
         let audit = audit(&file.audit, state.is_some())?;
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
@@ -215,6 +228,7 @@ impl Serve {
             backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
             upstreams,
             hosts,
+            bearer_hosts: first(&self.bearer_hosts, &file.oauth.bearer_hosts),
             origins: first(&self.origins, &file.origins),
             proxies,
             limits: self.limits(&file.limits),
@@ -234,17 +248,35 @@ impl Serve {
     }
 
     /// The original wants both flags; ours keeps the state in its directory.
-    fn oauth(&self, state: Option<&StateDir>) -> Result<Option<OAuth>, Failure> {
-        let named = self.oauth_state.named();
-        match (&self.public_url, named.or_else(|| state.map(StateDir::oauth))) {
-            (Some(public_url), Some(state)) => Ok(Some(OAuth { state, public_url: public_url.clone() })),
-            (Some(_), None) => Err(Failure::message(Code::Usage, "there is no place for what logins leave behind")
-                .hint("name one with --oauth-state FILE, or a state directory with --state DIR")),
-            (None, _) if self.oauth_state.named().is_some() => {
-                Err(Failure::message(Code::Usage, "--oauth-state (or PLAYGROUND_MCP_OAUTH_STATE) needs --public-url"))
+    fn oauth(&self, file: &FileOAuth, state: Option<&StateDir>) -> Result<Option<OAuth>, Failure> {
+        let named = self.oauth_state.named().or_else(|| file.state.clone());
+        let Some(public_url) = self.public_url.clone().or_else(|| file.public_url.clone()) else {
+            if self.oauth_state.named().is_some() {
+                return Err(Failure::message(
+                    Code::Usage,
+                    "--oauth-state (or PLAYGROUND_MCP_OAUTH_STATE) needs --public-url",
+                ));
             }
-            (None, _) => Ok(None),
-        }
+            if file.says_something() {
+                return Err(Failure::message(Code::Configuration, "[oauth] has no public_url").hint(
+                    "say where clients reach this edge, such as public_url = \"https://mcp.example.org\", or leave [oauth] out",
+                ));
+            }
+            return Ok(None);
+        };
+        let Some(state) = named.or_else(|| state.map(StateDir::oauth)) else {
+            return Err(Failure::message(Code::Usage, "there is no place for what logins leave behind")
+                .hint("name one with --oauth-state FILE, or a state directory with --state DIR"));
+        };
+        let default = Lives::default();
+        let access = self.oauth_access_ttl_secs.map(Duration::from_secs).or(file.access);
+        let lives = Lives {
+            access: access.unwrap_or(default.access),
+            idle: file.refresh.unwrap_or(default.idle),
+            grant: file.login.unwrap_or(default.grant),
+        };
+        let settings = Settings { registration: file.registration.unwrap_or(true), lives, ..Settings::at(public_url) };
+        Ok(Some(OAuth { state, settings }))
     }
 
     /// The first, by a flag before the file, and the others of the file.

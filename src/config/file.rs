@@ -3,6 +3,7 @@
 //! It is read strictly: a key that nobody knows is refused with the nearest that is known. What it says counts less
 //! than a flag or the environment. Only a file that was named is read.
 
+mod oauth;
 mod workers;
 
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ use crate::edge::network::Network;
 use crate::regular::{self, NotOpened};
 use crate::spelled;
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
+
+pub use oauth::OAuth;
 
 /// The whole file. A key that is absent says nothing.
 #[derive(Debug, Default, Deserialize)]
@@ -42,6 +45,7 @@ pub struct File {
     pub sandbox: Option<bool>,
     pub workers: Option<PathBuf>,
     pub limits: Limits,
+    pub oauth: OAuth,
     pub tls: Option<Tls>,
     pub audit: Audit,
     /// Read with their places, by the rules that a manifest has.
@@ -164,13 +168,15 @@ impl File {
 
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
-        let Self { state, tokens, admin, workers, tls, worker, .. } = self;
+        let Self { state, tokens, admin, workers, oauth, tls, worker, .. } = self;
         let tls = tls.iter_mut().flat_map(|Tls { cert, key, certificate }| {
             let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
             [cert, key].into_iter().chain(others)
         });
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
-        for path in [state, tokens, admin, workers].into_iter().flatten().chain(tls).chain(token_files) {
+        for path in
+            [state, tokens, admin, workers, &mut oauth.state].into_iter().flatten().chain(tls).chain(token_files)
+        {
             *path = folder.join(&*path);
         }
     }

@@ -205,7 +205,7 @@ impl Service {
 
     /// Uses the invite, and yields the code.
     async fn allow(&self, ask: &Ask, shown: &Shown, invite: &Secret) -> Result<Secret, Unkept> {
-        let code = Fresh::code().map_err(|none| Unkept::Fault(none.to_string()))?;
+        let code = Fresh::code().map_err(|_none| Unkept::Fault)?;
         let client = if shown.is_documented {
             Party::Documented { id: ask.client.clone(), name: shown.name.clone() }
         } else {
@@ -235,7 +235,7 @@ impl Service {
             }
             Unkept::Denied(Denied::UnknownClient) => return self.pages().unsendable(Unsendable::UnknownClient),
             Unkept::Denied(Denied::ForeignRedirect) => return self.pages().unsendable(Unsendable::ForeignRedirect),
-            Unkept::Denied(_) | Unkept::Busy { .. } | Unkept::Late { .. } | Unkept::Fault(_) => {
+            Unkept::Denied(_) | Unkept::Busy { .. } | Unkept::Late { .. } | Unkept::Fault => {
                 let fault = token::refused(unkept);
                 let (what, next) =
                     ("The server could not keep it.", "Try again in a minute. If it stays so, tell the operator.");

@@ -105,9 +105,9 @@ pub(super) fn refused(unkept: &Unkept) -> Fault {
             Reason::ServerError,
             "The server does not know whether it was done. Try again; if that is refused, log in again.",
         ),
-        Unkept::Fault(_) => (Reason::ServerError, "The server cannot keep it at the moment. Tell the operator."),
+        Unkept::Fault => (Reason::ServerError, "The server cannot keep it at the moment. Tell the operator."),
     };
-    if let Unkept::Late { .. } | Unkept::Fault(_) = unkept {
+    if let Unkept::Late { .. } | Unkept::Fault = unkept {
         tracing::error!(fault = %unkept, "a change of the OAuth state did not come about");
     }
     Fault::new(error, told)
