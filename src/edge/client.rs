@@ -27,15 +27,16 @@ impl Client {
             IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & NETWORK)),
         })
     }
+
+    /// Its address, unless many clients may stand behind it: that of this machine, or of a proxy that says nothing.
+    pub(crate) fn alone(self, proxies: &[Network]) -> Option<IpAddr> {
+        (!self.0.is_loopback() && !is_proxy(self.0, proxies)).then_some(self.0)
+    }
 }
 
 impl Arrival {
     pub(crate) fn of(peer: SocketAddr, proxies: &[Network]) -> Self {
         Self { client: Client::of(peer.ip()), is_proxy: is_proxy(peer.ip(), proxies) }
-    }
-
-    pub(crate) fn address(self) -> IpAddr {
-        self.0
     }
 
     /// Whether many clients may stand behind this address.

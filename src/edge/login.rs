@@ -23,6 +23,7 @@ use tower::{Layer, Service};
 use crate::buckets::Buckets;
 use crate::edge::client::Client;
 use crate::edge::face::Faces;
+use crate::edge::network::Network;
 use crate::edge::{Answer, Bounded, Cause, Config, Head, Rejection, RequestBody};
 use crate::oauth::{self, Route};
 
@@ -39,7 +40,7 @@ pub(crate) struct Pace(Arc<Shared>);
 
 struct Shared {
     addresses: Buckets<Client>,
-    proxies: Vec<std::net::IpAddr>,
+    proxies: Vec<Network>,
     slots: Semaphore,
 }
 
@@ -66,7 +67,7 @@ impl Pace {
     }
 
     fn take(&self, client: Client) -> Result<(), Cause> {
-        if client.is_shared(&self.0.proxies) {
+        if client.alone(&self.0.proxies).is_none() {
             return Ok(());
         }
         self.0.addresses.take(client).map_err(|empty| Cause::TooManyLogins { again: empty.again })
@@ -91,7 +92,7 @@ impl Login {
                 *request.method_mut() = head.method;
                 *request.uri_mut() = head.uri;
                 *request.headers_mut() = head.headers;
-                service.answer(route, request, head.client.address()).await
+                service.answer(route, request, head.client.alone(&self.pace.0.proxies)).await
             }
         };
         head.notes.answers_itself(answer.status());

@@ -37,15 +37,15 @@ impl Gate {
     }
 
     /// Charges a try of an invite code. The narrowest bound comes first, so that who is over it costs the others nothing.
-    pub(super) fn guess(&self, from: IpAddr, client: &ClientId) -> Result<(), TooMany> {
-        self.addresses.take(network(from)).map_err(TooMany::from)?;
+    pub(super) fn guess(&self, from: Option<IpAddr>, client: &ClientId) -> Result<(), TooMany> {
+        from.map_or(Ok(()), |from| self.addresses.take(network(from)))?;
         self.clients.take(client.clone()).map_err(TooMany::from)?;
         self.all.take(()).map_err(TooMany::from)
     }
 
     /// Charges a registration.
-    pub(super) fn registration(&self, from: IpAddr) -> Result<(), TooMany> {
-        self.registering.take(network(from)).map_err(TooMany::from)?;
+    pub(super) fn registration(&self, from: Option<IpAddr>) -> Result<(), TooMany> {
+        from.map_or(Ok(()), |from| self.registering.take(network(from)))?;
         self.registrations.take(()).map_err(TooMany::from)
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     fn passed(gate: &Gate, tries: u8, (addresses, clients): (bool, bool)) -> usize {
         let from = |try_: u8| IpAddr::from([10, 0, 0, if addresses { try_ } else { 0 }]);
         let client = |try_: u8| ClientId::parse(&format!("client-{}", if clients { try_ } else { 0 })).expect("an id");
-        (0..tries).filter(|try_| gate.guess(from(*try_), &client(*try_)).is_ok()).count()
+        (0..tries).filter(|try_| gate.guess(Some(from(*try_)), &client(*try_)).is_ok()).count()
     }
 
     #[test]
@@ -113,11 +113,18 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_many_share_is_counted_for_nobody() {
+        let (gate, id) = (gate(1, 3, 100), ClientId::parse("client").expect("an id"));
+        assert_eq!((0..4).filter(|_| gate.guess(None, &id).is_ok()).count(), 3, "the client's own bound stands");
+        assert!((0..50).all(|_| gate.registration(None).is_ok()));
+    }
+
+    #[test]
     fn what_one_address_has_too_much_is_not_charged_to_the_others() {
         let gate = gate(1, 100, 2);
         assert_eq!(passed(&gate, 50, (false, true)), 1);
         let other = IpAddr::from([10, 0, 0, 9]);
-        assert!(gate.guess(other, &ClientId::parse("client").expect("an id")).is_ok());
+        assert!(gate.guess(Some(other), &ClientId::parse("client").expect("an id")).is_ok());
     }
 
     #[test]
@@ -133,9 +140,9 @@ mod tests {
         let gate = gate(1, 100, 100);
         let (one, other): (IpAddr, IpAddr) =
             ("2001:db8::1".parse().expect("an address"), "2001:db8::2".parse().expect("an address"));
-        assert!(gate.registration(one).is_ok());
-        assert!(gate.registration(other).is_err());
+        assert!(gate.registration(Some(one)).is_ok());
+        assert!(gate.registration(Some(other)).is_err());
         let id = ClientId::parse("client").expect("an id");
-        assert!(gate.guess(one, &id).is_ok() && gate.guess(other, &id).is_err());
+        assert!(gate.guess(Some(one), &id).is_ok() && gate.guess(Some(other), &id).is_err());
     }
 }

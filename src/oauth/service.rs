@@ -52,8 +52,9 @@ impl Service {
         Self { settings: Arc::new(settings), ..self.clone() }
     }
 
-    /// Answers a request for one of the [`Route`]s, which came from this address.
-    pub async fn answer(&self, route: Route, request: Request<Bytes>, from: IpAddr) -> Reply {
+    /// Answers a request for one of the [`Route`]s, which came from this address; none is known where many
+    /// clients share one.
+    pub async fn answer(&self, route: Route, request: Request<Bytes>, from: Option<IpAddr>) -> Reply {
         if *request.method() == Method::OPTIONS && route.is_for_scripts() {
             return reply::open_to_pages(reply::preflight(route));
         }
@@ -77,7 +78,7 @@ impl Service {
         metadata::resource_address(self.public_url(), path)
     }
 
-    async fn serve(&self, route: Route, request: Request<Bytes>, from: IpAddr) -> Reply {
+    async fn serve(&self, route: Route, request: Request<Bytes>, from: Option<IpAddr>) -> Reply {
         match route {
             Route::Resource | Route::Endpoint => {
                 reply::json(StatusCode::OK, &metadata::resource(self.public_url(), route))
@@ -91,7 +92,7 @@ impl Service {
         }
     }
 
-    async fn register(&self, request: &Request<Bytes>, from: IpAddr) -> Result<Reply, Fault> {
+    async fn register(&self, request: &Request<Bytes>, from: Option<IpAddr>) -> Result<Reply, Fault> {
         if !self.settings.registration {
             let told = "Clients do not register themselves here. Ask the operator.";
             return Ok(reply::with_status(StatusCode::FORBIDDEN, &Fault::new(Reason::AccessDenied, told)));
@@ -159,7 +160,7 @@ impl Service {
     }
 
     /// What a person has decided.
-    async fn decide(&self, request: &Request<Bytes>, from: IpAddr) -> Reply {
+    async fn decide(&self, request: &Request<Bytes>, from: Option<IpAddr>) -> Reply {
         if !self.is_from_here(request.headers()) {
             return self.pages().problem(
                 StatusCode::FORBIDDEN,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use playground::oauth::{Guesses, Settings};
 
 use super::program::{Program, ask, decide, edge_with, register, sealed, settings};
-use crate::edge::setting::{Setting, within};
+use crate::edge::setting::{Edge, Setting, within};
 use crate::edge::worker::Worker;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -16,11 +16,17 @@ fn guesses(change: impl FnOnce(&mut Guesses)) -> Settings {
     Settings { guesses, ..settings() }
 }
 
+/// An edge behind a proxy on this machine, so that those who ask have addresses of their own.
+async fn behind_proxy(settings: Settings) -> Edge {
+    let setting = Setting::sandbox(&Worker::plain().await).logins(settings);
+    setting.with(|config| config.connections.proxies = vec!["127.0.0.1".parse().unwrap()]).start().await
+}
+
 const WRONG: &str = "pgi-00000-00000-00000-00000-00000";
 
 #[tokio::test]
 async fn so_many_codes_are_tried_from_one_address_and_then_not_even_a_right_one() {
-    let edge = edge_with(guesses(|guesses| guesses.per_address = 3)).await;
+    let edge = behind_proxy(guesses(|guesses| guesses.per_address = 3)).await;
     let program = Program::new(&edge).await;
     let page = sealed(program.page(&[]).await.text());
     for _ in 0..3 {
@@ -56,7 +62,7 @@ async fn so_many_codes_are_tried_in_all() {
 
 #[tokio::test]
 async fn so_many_clients_register_from_one_address() {
-    let edge = edge_with(guesses(|guesses| guesses.per_address = 2)).await;
+    let edge = behind_proxy(guesses(|guesses| guesses.per_address = 2)).await;
     let metadata = serde_json::json!({ "redirect_uris": ["https://client.example/cb"] });
     for _ in 0..2 {
         assert_eq!(register(&edge, &metadata).await.status, 201);
@@ -65,6 +71,29 @@ async fn so_many_clients_register_from_one_address() {
     assert_eq!(refused.status, 429);
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.json()["error"], "temporarily_unavailable");
+}
+
+#[tokio::test]
+async fn so_many_requests_are_answered_to_one_address_and_others_are_served() {
+    let setting = Setting::sandbox(&Worker::plain().await).logins(settings());
+    let edge = setting
+        .with(|config| {
+            config.connections.proxies = vec!["127.0.0.1".parse().unwrap()];
+            (config.rates.logins_per_second, config.rates.logins_burst) = (1, 2);
+        })
+        .start()
+        .await;
+    let look = async |from: &str| {
+        let path = "/.well-known/oauth-authorization-server";
+        ask(&edge, "GET", path, &[("X-Forwarded-For", from)], None).await
+    };
+    for _ in 0..2 {
+        assert_eq!(look("203.0.113.1").await.status, 200);
+    }
+    let refused = look("203.0.113.1").await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(look("203.0.113.2").await.status, 200);
 }
 
 #[tokio::test]

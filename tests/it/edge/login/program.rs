@@ -31,7 +31,8 @@ pub(super) async fn edge_with(settings: Settings) -> Edge {
 /// A request without a token, at the public name.
 pub(super) async fn ask(edge: &Edge, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
     let mut all = headers.to_vec();
-    for (name, value) in [("Host", "mcp.example"), ("Authorization", ABSENT)] {
+    // An edge that lists this machine as a proxy believes the last one.
+    for (name, value) in [("Host", "mcp.example"), ("Authorization", ABSENT), ("X-Forwarded-For", "203.0.113.7")] {
         if !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
             all.push((name, value));
         }
