@@ -161,8 +161,8 @@ impl State {
     }
 }
 
-/// Each may have two kilobytes: half of what the file may have.
-pub(super) const MOST_GRANTS: usize = 4000;
+/// Each may have four kilobytes: half of what the file may have.
+pub(super) const MOST_GRANTS: usize = 2000;
 pub(super) const MOST_GRANTS_OF_TENANT: usize = 128;
 
 /// What still counts after a client has refreshed early or in parallel.

@@ -29,13 +29,16 @@ pub struct Malformed {
 
 impl ClientId {
     /// # Errors
-    /// When it is empty, longer than 512 bytes, or not visible ASCII.
+    /// When it is empty, longer than 512 bytes, or not visible ASCII without quotes and backslashes.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
         if visible && (1..=MOST_CLIENT_BYTES).contains(&text.len()) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Malformed { what: "a client's id", rule: "is 1 to 512 visible ASCII characters" })
+            Err(Malformed {
+                what: "a client's id",
+                rule: "is 1 to 512 visible ASCII characters without quotes and backslashes",
+            })
         }
     }
 }

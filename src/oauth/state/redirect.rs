@@ -20,7 +20,7 @@ impl Redirect {
         let begins = |scheme: &str| scheme.starts_with(|first: char| first.is_ascii_alphabetic());
         let rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         let absolute = text.split_once(':').is_some_and(|(scheme, _)| begins(scheme) && scheme.bytes().all(rest));
-        let visible = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"#\"\\".contains(&byte));
         if absolute && visible && text.len() <= MOST_BYTES {
             Ok(Self(text.to_owned()))
         } else {
@@ -126,7 +126,18 @@ mod tests {
         for good in ["cursor://anysphere.cursor-retrieval/cb", "com.example.app:/cb", "https://a/"] {
             assert!(Redirect::parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "/cb", "//a/cb", "https://a/#", "https://a/ b", "https://a/\u{202e}", "1a:/b", ":b"] {
+        for bad in [
+            "",
+            "/cb",
+            "//a/cb",
+            "https://a/#",
+            "https://a/ b",
+            "https://a/\u{202e}",
+            "https://a/\"",
+            "https://a\\b",
+            "1a:/b",
+            ":b",
+        ] {
             assert!(Redirect::parse(bad).is_err(), "{bad}");
         }
         let long = |length: usize| format!("https://a/{}", "x".repeat(length - "https://a/".len()));

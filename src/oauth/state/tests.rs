@@ -1,6 +1,10 @@
 //! The life of a login, rule by rule.
 
+mod caps;
+mod files;
 mod kit_of_tests;
+mod model;
+mod rules;
 
 use std::time::Duration;
 

@@ -83,7 +83,7 @@ impl View {
 }
 
 impl State {
-    fn forbids(&self, change: &Change) -> Option<Denied> {
+    pub(super) fn forbids(&self, change: &Change) -> Option<Denied> {
         match change {
             Change::Register(_) | Change::Revoke(_) => None,
             Change::Consent(consent) => {

@@ -5,14 +5,16 @@ use std::time::Duration;
 use kit::{Secret, Tenant};
 
 use crate::oauth::state::{
-    Challenge, Change, ClientId, Consent, Denied, Fresh, FreshRefresh, Lives, NewClient, NewInvite, Order, Outcome,
-    Party, Presented, Redemption, Redirect, Rotation, Scopes, State, View, grant_id, invite_digest, invite_id,
+    Access, Challenge, Change, ClientId, Consent, Denied, Fresh, FreshRefresh, Lives, NewClient, NewInvite, Order,
+    Outcome, Party, Presented, Redemption, Redirect, Rotation, Scopes, State, View, grant_id, invite_digest, invite_id,
 };
 
 pub(super) struct World {
     pub(super) state: State,
     pub(super) now: Duration,
     pub(super) last: Option<Outcome>,
+    /// Whether the last steps were known to be forbidden before they were asked for.
+    pub(super) foreseen: Vec<bool>,
 }
 
 /// Who logs in, and as what.
@@ -47,7 +49,7 @@ impl Login {
 
 impl World {
     pub(super) fn new() -> Self {
-        Self { state: State::default(), now: Duration::from_secs(1_800_000_000), last: None }
+        Self { state: State::default(), now: Duration::from_secs(1_800_000_000), last: None, foreseen: Vec::new() }
     }
 
     pub(super) fn with_code() -> (Self, Login, Secret) {
@@ -79,7 +81,12 @@ impl World {
     }
 
     pub(super) fn apply(&mut self, change: Change) -> Result<Outcome, Denied> {
+        let forbidden = self.state.forbids(&change);
         let done = self.state.apply(change, self.now);
+        if let Some(denied) = forbidden {
+            assert_eq!(done, Err(denied), "what is forbidden beforehand is denied");
+        }
+        self.foreseen.push(forbidden.is_some());
         self.last = done.as_ref().ok().cloned();
         done
     }
@@ -133,8 +140,11 @@ impl World {
         Ok(Tokens { access: access.secret, refresh: next.secret })
     }
 
+    pub(super) fn access(&self, access: &Secret) -> Option<Access> {
+        View::from(self.state.clone()).access(access, self.now)
+    }
+
     pub(super) fn who(&self, access: &Secret) -> Option<String> {
-        let view = View::from(self.state.clone());
-        view.access(access, self.now).map(|access| access.tenant.to_string())
+        self.access(access).map(|access| access.tenant.to_string())
     }
 }
