@@ -18,7 +18,7 @@ pub(super) struct Invite {
     verb: Option<Verb>,
 
     #[command(flatten)]
-    original: Option<Original>,
+    original: Original,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,13 +39,11 @@ impl Invite {
 
     pub(super) fn run(self) -> Result<(), Failure> {
         super::on_runtime(async {
-            match (self.verb, self.original) {
-                (Some(Verb::Create(create)), _) => create.run().await,
-                (Some(Verb::List(list)), _) => list.run().await,
-                (Some(Verb::Revoke(revoke)), _) => revoke.run().await,
-                (None, Some(original)) => original.run().await,
-                (None, None) => Err(Failure::message(super::failure::Code::Usage, "there is nothing to do")
-                    .hint("make an invite with: playground invite create TENANT")),
+            match self.verb {
+                Some(Verb::Create(create)) => create.run().await,
+                Some(Verb::List(list)) => list.run().await,
+                Some(Verb::Revoke(revoke)) => revoke.run().await,
+                None => self.original.run().await,
             }
         })
     }

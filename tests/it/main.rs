@@ -61,6 +61,9 @@ mod layering;
 mod no_isolation;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod oauth_state;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod operator;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -49,8 +49,8 @@ pub(super) struct Create {
 #[derive(Debug, Args)]
 pub(super) struct Original {
     /// Whom the client will act as, where no verb is given: an invite is then made, as the original does.
-    #[arg(long, value_parser = Tenant::parse)]
-    tenant: Tenant,
+    #[arg(long, value_parser = Tenant::parse, required = true)]
+    tenant: Option<Tenant>,
 
     #[command(flatten)]
     more: More,
@@ -106,7 +106,8 @@ impl Create {
 
 impl Original {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.more.make(self.tenant, 1, Shown { out: None, json: false }).await
+        let Some(tenant) = self.tenant else { return Ok(()) };
+        self.more.make(tenant, 1, Shown { out: None, json: false }).await
     }
 }
 
