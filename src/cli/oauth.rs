@@ -6,9 +6,11 @@ use clap::Args;
 use kit::Tenant;
 use kit::ballast::{self, Ballast};
 
+use super::act;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
+use crate::audit::acts::Act;
 use crate::oauth::keeper::File;
 use crate::oauth::state::{Gone, Order, Ordered, Refused};
 use crate::state::StateDir;
@@ -62,7 +64,8 @@ pub(super) async fn remove_tenant(file: &File, tenant: &Tenant) -> Result<Gone, 
 
 /// Does what an operator asks for, where it may block. What takes something away is done on a full disk too.
 pub(super) async fn order(file: &File, order: Order) -> Result<Ordered, Failure> {
-    let file = file.clone();
+    let (file, asked) = (file.clone(), order.clone());
+    let path = file.path().to_owned();
     let work = move || {
         let once = || file.order(order.clone());
         let is_full = |fault: &ChangeError| matches!(fault, ChangeError::Io { source, .. } | ChangeError::Unsure { source, .. } if ballast::is_full(source));
@@ -74,7 +77,27 @@ pub(super) async fn order(file: &File, order: Order) -> Result<Ordered, Failure>
         }
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(Failure::new)?;
-    Ok(done.map_err(unchanged)??)
+    let done = done.map_err(unchanged)??;
+    if let Some(act) = recorded(&asked, &done) {
+        act::record_beside(&path, &act);
+    }
+    Ok(done)
+}
+
+/// What is put on record; a revocation of nothing is none.
+fn recorded(order: &Order, done: &Ordered) -> Option<Act> {
+    if *done == Ordered::Revoked(Gone::default()) {
+        return None;
+    }
+    Some(match (order, done) {
+        (Order::Invite(invite), _) => Act::new("invite create").of(&invite.tenant).with([invite.id.to_string()]),
+        (Order::RevokeInvite(id), _) => Act::new("invite revoke").with([id.to_string()]),
+        (Order::RevokeGrant(id), _) => Act::new("grant revoke").with([id.to_string()]),
+        (Order::RevokeTenant(tenant), Ordered::Revoked(gone)) => {
+            Act::new("grant revoke").of(tenant).with([gone.to_string()])
+        }
+        (Order::RevokeTenant(tenant), Ordered::Invited { .. }) => Act::new("grant revoke").of(tenant),
+    })
 }
 
 /// The state, with what an operator should know about it said.

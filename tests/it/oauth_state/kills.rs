@@ -182,6 +182,8 @@ impl Run {
         assert!(lost.is_empty(), "told to be there and is not: {lost:?}");
         let back: Vec<_> = self.gone.intersection(&listed).collect();
         assert!(back.is_empty(), "told to be gone and is not: {back:?}");
+        // What a command did before it could tell has been done too.
+        self.there = listed;
         for name in self.beside() {
             let mode = std::fs::metadata(self.place.path().join(&name)).expect("there").mode() & 0o7777;
             assert_eq!(mode, 0o600, "{name}");

@@ -97,6 +97,8 @@ fn what_is_revoked_ends_and_what_is_not_there_is_said() {
     assert!(refresh(&keeper, &bobs).is_ok());
     let missing = verb("invite revoke not-there", &state);
     assert_eq!((missing.status.code(), text(&missing.stderr).contains("not-there")), (Some(6), false));
+    let listed = said("invite list", &state);
+    let bobs_invite = listed.split('\t').next().expect("an id").to_owned();
     said(&format!("invite revoke {}", bob.expose()), &state);
     assert_eq!(log_in(&keeper, &bob, RESOURCE).err(), Some(Denied::UnknownInvite));
     let id = said("invite create bob --json", &state);
@@ -104,6 +106,18 @@ fn what_is_revoked_ends_and_what_is_not_there_is_said() {
     let id = InviteId::parse(id["id"].as_str().expect("an id")).expect("an id");
     said(&format!("invite revoke {id}"), &state);
     assert_eq!(said("invite list", &state), "");
+    let acts = std::fs::read_to_string(place.path().join("operator.jsonl")).expect("read");
+    let acts: Vec<serde_json::Value> = acts.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let acts: Vec<_> =
+        acts.iter().filter_map(|line| Some((line["act"].as_str()?, line["what"][0].as_str()?))).collect();
+    let expected = [
+        ("grant revoke", first.grant.as_str()),
+        ("grant revoke", "1 grant, 1 invite"),
+        ("invite revoke", bobs_invite.as_str()),
+        ("invite create", id.as_str()),
+        ("invite revoke", id.as_str()),
+    ];
+    assert_eq!(acts, expected, "what was not there was not done");
 }
 
 #[test]
