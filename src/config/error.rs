@@ -28,6 +28,11 @@ pub enum FileFault {
     UnknownKey { key: String, hint: String },
     #[error("{0}")]
     Malformed(String),
+    #[error(
+        "exchanges_per_tenant = {asked} is more than a quarter of exchanges = {exchanges}, and no tenant gets more than that; write at most {most}, or exchanges = {}",
+        .asked.saturating_mul(4)
+    )]
+    Share { asked: usize, exchanges: usize, most: usize },
     #[error(transparent)]
     Entry(EntryFault),
 }
@@ -40,6 +45,10 @@ impl FileError {
     pub(super) fn malformed(file: &Path, text: &str, fault: &toml::de::Error) -> Self {
         let place = fault.span().map(|span| place(text, span.start));
         Self { file: file.to_owned(), place, fault: FileFault::of(fault.message()) }
+    }
+
+    pub(super) fn placed(file: &Path, place: (usize, usize), fault: FileFault) -> Self {
+        Self { file: file.to_owned(), place: Some(place), fault }
     }
 
     pub(super) fn entry(file: &Path, text: &str, found: Found) -> Self {

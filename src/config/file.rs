@@ -4,6 +4,7 @@
 //! than a flag or the environment. Only a file that was named is read.
 
 mod oauth;
+mod recover;
 mod workers;
 
 use std::net::SocketAddr;
@@ -150,8 +151,14 @@ impl File {
             return Err(faults.into_iter().map(malformed).collect());
         }
         let (said, found) = workers::read(tree.get_ref());
-        let rest = Self::deserialize(toml::Deserializer::from(tree)).map_err(malformed);
+        let share_at = share_place(tree.get_ref());
+        let rest: Result<Self, _> = recover::read(tree);
         let mut faults: Vec<_> = found.into_iter().map(|found| FileError::entry(path, text, found)).collect();
+        if let Ok(file) = &rest
+            && let (Some(at), Some(fault)) = (share_at, file.limits.share())
+        {
+            faults.push(FileError::placed(path, place(text, at), fault));
+        }
         match rest {
             Ok(file) if faults.is_empty() => {
                 let placed = |entry: Entry| Worker { token_place: place(text, entry.token_at), entry };
@@ -159,8 +166,8 @@ impl File {
                 Ok(Self { worker, worker_limits: said.limits, ..file })
             }
             Ok(_) => Err(faults),
-            Err(fault) => {
-                faults.push(fault);
+            Err(others) => {
+                faults.extend(others.into_iter().map(malformed));
                 Err(faults)
             }
         }
@@ -179,6 +186,22 @@ impl File {
         {
             *path = folder.join(&*path);
         }
+    }
+}
+
+/// Where a tenant's part of all exchanges stands.
+fn share_place(file: &DeTable<'_>) -> Option<usize> {
+    let limits = file.get("limits")?.get_ref().as_table()?;
+    Some(limits.get("exchanges_per_tenant")?.span().start)
+}
+
+impl Limits {
+    /// What nobody gets is not to be promised.
+    fn share(&self) -> Option<FileFault> {
+        let asked = self.exchanges_per_tenant?.get();
+        let exchanges = self.exchanges.map_or(super::Limits::default().exchanges, NonZeroUsize::get);
+        let most = (exchanges / SHARES).max(1);
+        (asked > most).then_some(FileFault::Share { asked, exchanges, most })
     }
 }
 
@@ -225,6 +248,9 @@ fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
 
 /// As many as a manifest of workers may have.
 const MOST_BYTES: usize = 1024 * 1024;
+
+/// A tenant never gets more than one of so many parts of all exchanges.
+const SHARES: usize = 4;
 
 /// So that no exchange of a tenant waits for long behind its others.
 const LEAST_BANDWIDTH: NonZeroU64 = NonZeroU64::new(1024 * 1024).expect("no zero");

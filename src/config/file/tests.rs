@@ -106,6 +106,31 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
 }
 
 #[test]
+fn every_fault_is_told_at_once_each_with_its_place() {
+    let text = "bind = 7\nbnd = 1\nhosts = [\"a b\"]\n[limits]\nsessions = 0\ndrian = \"1s\"\n[limits.worker]\nhaed = \"1s\"\n\
+                [tls]\ncert = 1\nkey = \"k\"\n[[tls.certificate]]\ncert = \"c\"\n[[worker]]\ntenant = \"a\"\n";
+    let file = File::parse(Path::new("p.toml"), text).expect_err("faults");
+    let mut lines: Vec<usize> =
+        file.iter().filter_map(|fault| fault.to_string().split(':').nth(1)?.parse().ok()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines, [1, 2, 3, 5, 6, 8, 10, 12, 14], "{file:?}");
+    assert!(!file.iter().any(|fault| fault.fault().to_string().contains("missing field `cert`")), "{file:?}");
+}
+
+#[test]
+fn no_tenant_is_promised_more_than_a_quarter_of_all_exchanges() {
+    assert!(parse("[limits]\nexchanges = 100\nexchanges_per_tenant = 25").is_ok());
+    assert!(parse("[limits]\nexchanges = 3\nexchanges_per_tenant = 1").is_ok());
+    assert!(parse("[limits]\nexchanges = 100").is_ok(), "what nobody said is fitted");
+    let fault = parse("[limits]\nexchanges = 100\nexchanges_per_tenant = 26").expect_err("too many");
+    assert!(fault.starts_with("p.toml:3:24: exchanges_per_tenant = 26 is more than a quarter"), "{fault}");
+    assert!(fault.contains("write at most 25, or exchanges = 104"), "{fault}");
+    assert!(parse("[limits]\nexchanges_per_tenant = 256").is_ok());
+    assert!(parse("[limits]\nexchanges_per_tenant = 257").is_err());
+}
+
+#[test]
 fn the_least_bandwidth_is_one() {
     let file = parse("[limits]\ntenant_bandwidth = 1048576").expect("a bandwidth");
     assert_eq!(file.limits.tenant_bandwidth.map(Into::into), Some(1_048_576));
