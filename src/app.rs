@@ -9,6 +9,7 @@ mod edge_half;
 mod edge_user;
 mod fault;
 pub mod operate;
+mod renewal;
 mod secrets;
 mod session_keys;
 mod strict;
@@ -44,6 +45,7 @@ pub use changeable::{Again, WorkerFault};
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub use fault::BuildError;
+pub use renewal::AcmeFault;
 pub use secrets::{SecretError, bearer, fresh as fresh_token};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use strict::StrictFault;
@@ -90,7 +92,8 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
     let redirect_address = redirect.as_ref().map(TcpListener::local_addr).transpose();
     let redirect_address = redirect_address.map_err(io("ask for the bound address"))?;
     let changeable::Read { stamps, read } = changeable::read(&config);
-    let Changeable { native, elsewhere, tls, limits, session_keys } = read?;
+    let Changeable { native, elsewhere, tls, client_ca, limits, session_keys } = read?;
+    let (acme, acme_file) = renewal::begin(&config)?.unzip();
     let count = native.len();
     let tasks = Tasks::new();
     let (ask, asked) = mpsc::channel(1);
@@ -120,10 +123,12 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         sandbox,
         native,
         tls,
+        client_ca,
+        acme,
         audit: config.audit.as_ref().map(|audit| audit.terms),
     };
     warn(&config);
-    let scheme = if !begin.tls.is_empty() { "https" } else { "http" };
+    let scheme = if config.speaks_tls() { "https" } else { "http" };
     let socket = config.state.as_ref().map(StateDir::operator_socket);
     let plan = Plan {
         program,
@@ -140,6 +145,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         worker,
         credentials: absolute(&config.credentials)?,
         oauth: oauth_file(&config)?,
+        acme: acme_file,
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
         drain: config.limits.drain,
         reread: changeable::reread(config, again),

@@ -12,6 +12,8 @@ use crate::spelled;
 use crate::telemetry::{self, Verbosity};
 
 #[cfg(feature = "mcp-http")]
+mod acme;
+#[cfg(feature = "mcp-http")]
 mod act;
 #[cfg(feature = "mcp-http")]
 mod audit;

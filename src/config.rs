@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::acme;
 use crate::audit::Terms;
 use crate::edge::network::Network;
 use crate::oauth::Settings;
@@ -53,6 +54,12 @@ pub struct Config {
     /// What a native worker is served within where its own entry says nothing.
     pub worker_bounds: Bounds,
     pub edge_user: EdgeUser,
+    /// An authority that gives a certificate by itself.
+    pub acme: Option<acme::Settings>,
+    /// The test door: an authority whose own certificate is believed, on loopback.
+    pub acme_trust: Option<PathBuf>,
+    /// Whose certificates clients must show.
+    pub client_ca: Option<PathBuf>,
     /// HTTPS in the edge itself, where there is one at all; the first serves whoever names none of them.
     pub tls: Vec<Tls>,
     /// How calls are recorded; none: they are not.
@@ -137,6 +144,14 @@ pub struct Tls {
 impl Default for Audit {
     fn default() -> Self {
         Self { terms: Terms::default(), keep: 16 }
+    }
+}
+
+impl Config {
+    /// Whether clients speak TLS with the edge itself.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        !self.tls.is_empty() || self.acme.is_some()
     }
 }
 

@@ -34,6 +34,8 @@ pub mod outbound;
 pub mod worker;
 
 #[cfg(feature = "mcp-http")]
+pub mod acme;
+#[cfg(feature = "mcp-http")]
 pub mod admin;
 
 #[cfg(feature = "mcp-http")]
@@ -45,6 +47,8 @@ pub mod oauth;
 mod buckets;
 #[cfg(feature = "mcp-http")]
 mod nearest;
+#[cfg(feature = "tls")]
+mod pem;
 #[cfg(feature = "mcp-http")]
 mod regular;
 pub mod sandboxes;

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use kit::host::Host;
+
 use crate::edge;
+use crate::outbound::HttpsUrl;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misspelled {
@@ -15,6 +18,12 @@ pub(crate) enum Misspelled {
     Host,
     #[error("a time is wanted, such as 30s, 5m or 2h")]
     Duration,
+    #[error("a name of DNS is wanted, such as mcp.example.org; no wildcard and no address can be proved here")]
+    Domain,
+    #[error("an address of e-mail is wanted, such as admin@example.org")]
+    Contact,
+    #[error("an https URL is wanted, such as https://acme-v02.api.letsencrypt.org/directory")]
+    Https,
 }
 
 /// Where to listen or to connect.
@@ -36,6 +45,28 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Misspelled> {
     number.checked_mul(unit).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or(Misspelled::Duration)
 }
 
+/// A name that an authority can see to be ours.
+pub(crate) fn domain(text: &str) -> Result<String, Misspelled> {
+    match text.parse::<Host>() {
+        Ok(Host::Name(name)) => Ok(name.to_string()),
+        Ok(Host::Address(_)) | Err(_) => Err(Misspelled::Domain),
+    }
+}
+
+/// Where somebody can be written to.
+pub(crate) fn contact(text: &str) -> Result<String, Misspelled> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b":/?#%,<>\"".contains(&byte));
+    match text.split_once('@') {
+        Some((user, host)) if plain && !user.is_empty() && host.parse::<Host>().is_ok() => Ok(text.to_owned()),
+        Some(_) | None => Err(Misspelled::Contact),
+    }
+}
+
+/// Where something is asked for.
+pub(crate) fn https(text: &str) -> Result<String, Misspelled> {
+    HttpsUrl::parse(text).map(|url| url.as_str().to_owned()).map_err(|_unread| Misspelled::Https)
+}
+
 /// A name as it stands in a Host header.
 pub(crate) fn host(text: &str) -> Result<String, Misspelled> {
     if edge::is_host(text) { Ok(text.to_owned()) } else { Err(Misspelled::Host) }
@@ -45,7 +76,23 @@ pub(crate) fn host(text: &str) -> Result<String, Misspelled> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Misspelled, address, duration, host};
+    use super::{Misspelled, address, contact, domain, duration, host, https};
+
+    #[test]
+    fn a_name_that_can_be_proved_is_one_of_dns() {
+        for (text, name) in [("mcp.example.org", "mcp.example.org"), ("MCP.Example.org.", "mcp.example.org")] {
+            assert_eq!(domain(text).as_deref(), Ok(name), "{text}");
+        }
+        for bad in ["", "*.example.org", "192.0.2.1", "[::1]", "a b", "a.example:443", "https://a.example"] {
+            assert_eq!(domain(bad), Err(Misspelled::Domain), "{bad}");
+        }
+        for bad in ["", "admin", "@example.org", "a@", "a b@example.org", "mailto:a@example.org", "a@b@c"] {
+            assert_eq!(contact(bad), Err(Misspelled::Contact), "{bad}");
+        }
+        assert!(contact("admin+acme@example.org").is_ok());
+        assert!(https("https://127.0.0.1:14000/dir").is_ok());
+        assert_eq!(https("http://a.example/dir"), Err(Misspelled::Https));
+    }
 
     #[test]
     fn a_time_has_a_unit_or_is_seconds() {

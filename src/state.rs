@@ -89,6 +89,12 @@ impl StateDir {
         self.0.join("oauth-state.json")
     }
 
+    /// What is kept of an ACME authority.
+    #[must_use]
+    pub fn acme(&self) -> PathBuf {
+        self.0.join("acme.json")
+    }
+
     #[must_use]
     pub fn session_key(&self) -> PathBuf {
         self.0.join("session.key")

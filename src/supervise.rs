@@ -17,6 +17,7 @@ mod kept;
 mod outcome;
 mod plan;
 mod reload;
+mod renewal;
 mod stamps;
 mod starting;
 mod stopping;
@@ -203,6 +204,7 @@ impl Supervisor {
             FromEdge::Open { id, file } => self.open_store(id, file),
             FromEdge::Grant { id, change } => self.grant(id, *change),
             FromEdge::Reloaded { fault } => self.taken_up(fault),
+            FromEdge::KeepAcme(kept) => self.keep_acme(*kept),
             FromEdge::TurnAudit => self.turn_audit(),
         }
     }

@@ -29,6 +29,7 @@ pub(super) struct Changeable {
     /// The sandbox worker where it is no child of ours.
     pub(super) elsewhere: Option<Upstream>,
     pub(super) tls: Vec<Pem>,
+    pub(super) client_ca: Option<String>,
     pub(super) limits: edge::Config,
     /// None where they end with the process.
     pub(super) session_keys: Option<Keys>,
@@ -58,7 +59,7 @@ pub(super) fn reread(first: Config, again: Again) -> Reread {
 }
 
 fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdge) -> Fresh {
-    let Changeable { native, elsewhere, tls, mut limits, session_keys } = changeable;
+    let Changeable { native, elsewhere, tls, client_ca, mut limits, session_keys } = changeable;
     // A running edge keeps the bounds of its connections, and a door what it speaks.
     limits.connections.clone_from(&now.limits.connections);
     let serves_without_sandbox = !native.is_empty() && !first.needs_sandbox;
@@ -69,7 +70,9 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
             session_keys: session_keys.unwrap_or_else(|| now.session_keys.clone()),
             sandbox: elsewhere.or_else(|| now.sandbox.clone()),
             oauth: now.oauth.clone().map(|now| oauth(now, config)),
-            tls: if now.tls.is_empty() || tls.is_empty() { now.tls.clone() } else { tls },
+            // A door keeps whether it speaks TLS; without one of its own an authority gives the certificate.
+            tls: if (now.tls.is_empty() || tls.is_empty()) && now.acme.is_none() { now.tls.clone() } else { tls },
+            client_ca,
             ..now.clone()
         },
         drain: config.limits.drain,
@@ -99,7 +102,8 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.proxy_protocol != config.proxy_protocol, "whether proxies introduce their clients"),
         (first.redirect_bind != config.redirect_bind, "where plain HTTP is redirected"),
         (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
-        (first.tls.is_empty() != config.tls.is_empty(), "whether the edge speaks TLS"),
+        (first.speaks_tls() != config.speaks_tls(), "whether the edge speaks TLS"),
+        (first.acme != config.acme, "the ACME authority and what it is asked for"),
         (logins(first) != logins(config), "where clients log in, and what keeps that"),
         (first.audit != config.audit, "how calls are recorded"),
     ];
@@ -116,6 +120,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
     files.extend(config.file.clone());
     files.extend(config.upstreams.manifest().cloned());
     files.extend(config.session_key_file.clone().or_else(|| Some(config.state.as_ref()?.session_key())));
+    files.extend(config.client_ca.clone());
     files.extend(config.tls.iter().flat_map(|pair| [pair.certificate.clone(), pair.key.clone()]));
     files
 }
@@ -145,9 +150,15 @@ fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
     let elsewhere = elsewhere(config).map_err(|fault| had(fault.into())).ok().flatten();
     let tls = config.tls.iter().filter_map(|pair| tls_files::read(pair).map_err(|fault| had(fault.into())).ok());
     let tls = tls.collect();
+    let client_ca = config.client_ca.as_deref().map(tls_files::client_ca).transpose();
+    let client_ca = client_ca.map_err(|fault| had(fault.into())).ok().flatten();
+    if config.acme.is_some() && !cfg!(feature = "tls") {
+        had(tls_files::TlsFault::NotBuilt.into());
+    }
     let limits = limits(config);
     let keys = session_keys(config, &limits).map_err(|fault| had(fault.into())).ok().flatten();
-    if faults.is_empty() { Ok(Changeable { native, elsewhere, tls, limits, session_keys: keys }) } else { Err(faults) }
+    let changeable = Changeable { native, elsewhere, tls, client_ca, limits, session_keys: keys };
+    if faults.is_empty() { Ok(changeable) } else { Err(faults) }
 }
 
 fn session_keys(config: &Config, limits: &edge::Config) -> Result<Option<Keys>, KeyError> {

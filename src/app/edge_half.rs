@@ -3,11 +3,15 @@
 //! It opens no path but its own entry in `/proc`, for its metrics. The credential store comes as a descriptor from the supervisor each time it has changed.
 
 mod authority;
+#[cfg(feature = "tls")]
+mod certificates;
 mod keeping;
 mod openings;
 mod pages;
 mod process;
 mod record;
+#[cfg(feature = "tls")]
+mod renewal;
 mod takeover;
 mod upstreams;
 
@@ -25,7 +29,7 @@ use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavi
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{BeginEdge, FromEdge, Handed, Pem, Stored, ToEdge};
+use super::words::{BeginEdge, FromEdge, Handed, Stored, ToEdge};
 use crate::admin::monitoring;
 use crate::audit::Log;
 use crate::edge::redirect::Challenges;
@@ -39,6 +43,8 @@ use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
 use crate::worker::{Presence, Routes};
 use authority::{Anyone, Logins};
+#[cfg(feature = "tls")]
+use certificates::Certificates;
 use keeping::{Asked, Keeping};
 use openings::Openings;
 use process::Process;
@@ -137,6 +143,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
         | ToEdge::Opened { .. }
         | ToEdge::NotOpened { .. }
         | ToEdge::Granted { .. }
+        | ToEdge::AcmeKept { .. }
         | ToEdge::AuditTurned
         | ToEdge::AuditNotTurned { .. }
         | ToEdge::Reload(_)
@@ -163,6 +170,8 @@ async fn serve(
     // The supervisor sends one and waits for what becomes of it.
     let (send_on, sent_on) = mpsc::channel(1);
     let turns = Turns::default();
+    #[cfg(feature = "tls")]
+    let (certificates, renewal) = (Certificates::new(&begin), renewal::Keeping::default());
     let heard = Heard {
         presence: presence.clone(),
         openings: openings.clone(),
@@ -170,6 +179,8 @@ async fn serve(
         reloads: send_on,
         say: say.clone(),
         turns: turns.clone(),
+        #[cfg(feature = "tls")]
+        renewal: renewal.clone(),
     };
     tasks.start(listen(receiver, heard, stop, gone));
     let mut upstreams = Upstreams::new(&begin, presence);
@@ -203,13 +214,22 @@ async fn serve(
     let watching = authority.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
-    tasks.start(takeover::take_up((upstreams, service.clone()), sent_on, reload, say.clone(), tasks.clone()));
+    let taking = takeover::Taking {
+        upstreams,
+        logins: service.clone(),
+        #[cfg(feature = "tls")]
+        certificates: certificates.clone(),
+        tasks: tasks.clone(),
+    };
+    tasks.start(takeover::take_up(taking, sent_on, reload, say.clone()));
     let recorded = begin.audit.zip(handed.audit.map(File::from));
     let before = handed.audit_before.map(File::from);
     let log =
         recorded.map(|(terms, file)| record::start(terms, (file, before), turns, say.clone(), &tasks)).transpose()?;
     let mut shown: Vec<Box<dyn Collector>> = vec![Box::new(Process::new())];
     shown.extend(log.as_ref().map(Log::collector));
+    #[cfg(feature = "tls")]
+    shown.push(Box::new(certificates.clone()));
     let meters = Meters::beside(&begin.backend, shown);
     if let Some(log) = &log {
         meters.record_in(log.clone());
@@ -226,8 +246,20 @@ async fn serve(
     if let Some(socket) = handed.monitoring {
         tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone(), log.clone())));
     }
-    let mut doors = vec![door(listener, &begin.tls)?];
-    doors.extend(handed.redirect.map(|socket| Door::redirect(socket.into(), Challenges::default())));
+    let challenges = Challenges::default();
+    #[cfg(feature = "tls")]
+    let door = match certificates.identities(&begin)? {
+        None => Door::plain(listener),
+        Some(identities) => Door::tls(listener, identities),
+    };
+    #[cfg(not(feature = "tls"))]
+    let door = Door::plain(listener);
+    let mut doors = vec![door];
+    doors.extend(handed.redirect.map(|socket| Door::redirect(socket.into(), challenges.clone())));
+    #[cfg(feature = "tls")]
+    if let (Some(acme), Some(automatic)) = (begin.acme, certificates.automatic) {
+        renewal::start(acme, (automatic, challenges), (&renewal, say.clone()), &tasks)?;
+    }
     let limits = fitting(begin.limits, &parts.routes);
     let serving = edge::serve(doors, limits, parts, async {
         // A sender that is gone is a stop too.
@@ -270,12 +302,23 @@ struct Heard {
     asked: Asked,
     reloads: mpsc::Sender<Box<BeginEdge>>,
     turns: Turns,
+    #[cfg(feature = "tls")]
+    renewal: renewal::Keeping,
     say: mpsc::Sender<FromEdge>,
 }
 
 /// Does what the supervisor says, until it is gone.
 async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
-    let Heard { presence, openings, asked, reloads, turns, say } = heard;
+    let Heard {
+        presence,
+        openings,
+        asked,
+        reloads,
+        turns,
+        #[cfg(feature = "tls")]
+        renewal,
+        say,
+    } = heard;
     let mut stop = Some(stop);
     while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
         match received.message {
@@ -292,6 +335,10 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
                     let _ = say.send(FromEdge::Reloaded { fault }).await;
                 }
             }
+            #[cfg(feature = "tls")]
+            ToEdge::AcmeKept { fault } => renewal.answer(fault),
+            #[cfg(not(feature = "tls"))]
+            ToEdge::AcmeKept { .. } => {}
             ToEdge::AuditTurned => {
                 let file = received.descriptors.into_iter().next();
                 turns.answer(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
@@ -310,28 +357,6 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
             return;
         }
     }
-}
-
-#[cfg(feature = "tls")]
-fn door(listener: TcpListener, tls: &[Pem]) -> Result<Door, Fault> {
-    Ok(match identities(tls)? {
-        None => Door::plain(listener),
-        Some(identities) => Door::tls(listener, identities),
-    })
-}
-
-/// All of them, or none where no TLS is spoken.
-#[cfg(feature = "tls")]
-fn identities(tls: &[Pem]) -> Result<Option<edge::tls::Identities>, Fault> {
-    let one = |pem: &Pem| edge::tls::Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes());
-    let mut all = tls.iter().map(one);
-    let Some(first) = all.next().transpose()? else { return Ok(None) };
-    Ok(Some(edge::tls::Identities::new(first, all.collect::<Result<_, _>>()?)?))
-}
-
-#[cfg(not(feature = "tls"))]
-fn door(listener: TcpListener, tls: &[Pem]) -> Result<Door, Fault> {
-    if tls.is_empty() { Ok(Door::plain(listener)) } else { Err("this build has no TLS".into()) }
 }
 
 /// The edge says little: that it is ready, and which store it wants.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::{KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, WorkerFault};
+use super::{AcmeFault, KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, WorkerFault};
 use crate::admin::socket::SocketError;
 use crate::state::StateError;
 use crate::store::ChangeError;
@@ -45,6 +45,8 @@ pub enum BuildError {
     User(#[from] NoUser),
     #[error(transparent)]
     Tls(#[from] TlsFault),
+    #[error(transparent)]
+    Acme(#[from] AcmeFault),
     #[error("the service did not start")]
     Ended(Outcome),
 }

@@ -22,6 +22,8 @@ pub enum TlsFault {
     NotPem(PathBuf),
     #[error("{} holds no certificate", .0.display())]
     NoCertificate(PathBuf),
+    #[error("{} holds no certificate of an authority", .0.display())]
+    NoAuthority(PathBuf),
     #[error("{} holds no private key", .0.display())]
     NoKey(PathBuf),
     #[error("the private key in {} is encrypted, and nobody is asked for its password at a start", .0.display())]
@@ -49,6 +51,9 @@ impl TlsFault {
             Self::NoCertificate(_) => {
                 "--tls-cert wants the chain, this server's own first: -----BEGIN CERTIFICATE----- …"
             }
+            Self::NoAuthority(_) => {
+                "client_ca wants the authorities that sign clients' certificates: -----BEGIN CERTIFICATE----- …"
+            }
             Self::NoKey(_) => "--tls-key wants the certificate's own key: -----BEGIN PRIVATE KEY----- …",
             Self::Encrypted(_) => {
                 "write it out without a password, for its owner alone: (umask 077; openssl pkey -in KEY -out KEY.plain)"
@@ -73,6 +78,15 @@ pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
     Ok(pem)
 }
 
+/// Reads the authorities of clients, and sees that there is one.
+pub(super) fn client_ca(path: &Path) -> Result<String, TlsFault> {
+    let text = text(path)?;
+    #[cfg(feature = "tls")]
+    crate::edge::tls::ClientAuthorities::from_pem(text.as_bytes())
+        .map_err(|_fault| TlsFault::NoAuthority(path.to_owned()))?;
+    Ok(text)
+}
+
 fn text(path: &Path) -> Result<String, TlsFault> {
     match regular::text(path, MOST_BYTES).map_err(io::Error::from) {
         Ok(text) => text.ok_or_else(|| TlsFault::TooLarge(path.to_owned())),
@@ -91,6 +105,7 @@ fn check(tls: &Tls, pem: &Pem) -> Result<(), TlsFault> {
         Err(IdentityError::NoCertificate) => Err(TlsFault::NoCertificate(certificate)),
         Err(IdentityError::EncryptedKey) => Err(TlsFault::Encrypted(key)),
         Err(IdentityError::Key(_)) => Err(TlsFault::NoKey(key)),
+        Err(IdentityError::NoAuthority(_)) => Err(TlsFault::NoAuthority(certificate)),
         Err(IdentityError::Mismatch) => Err(TlsFault::Mismatch { certificate, key }),
         Err(IdentityError::Unusable(fault)) => Err(TlsFault::Unusable { certificate, key, source: Box::new(fault) }),
     }

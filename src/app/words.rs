@@ -11,10 +11,12 @@ use std::time::Duration;
 use kit::{Secret, Tenant};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::acme;
 use crate::edge::SessionKey;
 use crate::oauth::Settings;
 use crate::oauth::keeper::Unkept;
 use crate::oauth::state::{Change, Outcome};
+use crate::outbound::Trust;
 use crate::store::Loose;
 use crate::worker::Terms;
 
@@ -31,6 +33,8 @@ pub enum ToEdge {
     NotOpened { id: u64, why: String },
     /// What became of a change of the OAuth state.
     Granted { id: u64, done: Result<Outcome, Unkept> },
+    /// What an ACME authority gave is kept, or why not.
+    AcmeKept { fault: Option<String> },
     /// Serve this from now on; what is under way goes on.
     Reload(Box<BeginEdge>),
     /// The file that the record of calls goes on in, as a descriptor.
@@ -79,6 +83,8 @@ pub enum FromEdge {
         id: u64,
         change: Box<Change>,
     },
+    /// Keep this of an ACME authority.
+    KeepAcme(Box<acme::Kept>),
     /// Put the file of the record of calls aside and open the next one.
     TurnAudit,
 }
@@ -108,6 +114,10 @@ pub struct BeginEdge {
     pub native: Vec<Native>,
     /// What the listener speaks TLS with, where it does; the first serves whoever names none of them.
     pub tls: Vec<Pem>,
+    /// As PEM text, the authorities whose certificates clients must show.
+    pub client_ca: Option<String>,
+    /// The authority that gives another by itself.
+    pub acme: Option<BeginAcme>,
     /// How calls are recorded, where they are.
     pub audit: Option<crate::audit::Terms>,
 }
@@ -121,6 +131,15 @@ pub struct OAuth {
     pub loose: Loose,
     /// Tokens are for its public URL, and for nothing else.
     pub settings: Settings,
+}
+
+/// What an edge must know of an ACME authority.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BeginAcme {
+    pub settings: acme::Settings,
+    pub kept: Box<acme::Kept>,
+    /// Whom the authority itself is believed by.
+    pub trust: Trust,
 }
 
 /// A certificate chain and its key, as PEM text.

@@ -166,6 +166,9 @@ impl Quickstart {
             origins: Vec::new(),
             proxies: Vec::new(),
             proxy_protocol: false,
+            client_ca: None,
+            acme: None,
+            acme_trust: None,
             redirect_bind: None,
             limits: Limits::default(),
             edge_user: EdgeUser::Default,
@@ -208,7 +211,7 @@ impl From<BuildError> for Failure {
                 Self::new(fault).code(Code::Configuration).hint(remedy)
             }
             BuildError::Several(faults) => Self::all(faults.into_iter().map(Self::from)),
-            fault @ (BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
+            fault @ (BuildError::Acme(_) | BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
             fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::OAuth(_) | BuildError::Ended(_)) => Self::new(fault),

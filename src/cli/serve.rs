@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::acme::{self, Acme};
 use super::backend::Backend;
 use super::failure::{Code, Failure};
 use super::oauth::OAuthState;
@@ -146,6 +147,13 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
+    /// Authorities (PEM) whose certificates every client must show.
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<PathBuf>,
+
+    #[command(flatten)]
+    acme: Acme,
+
     /// How long running calls may take to end when the service stops [default: 30].
     #[arg(long, value_name = "SECONDS")]
     drain_secs: Option<u64>,
@@ -203,12 +211,24 @@ impl Serve {
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let first = |flags: &[String], said: &[String]| if flags.is_empty() { said.to_vec() } else { flags.to_vec() };
         let tls = self.tls(&file);
-        let hosts = first(&self.hosts, &file.hosts);
         let redirect_bind = self.redirect_bind.or(file.redirect_bind);
-        if redirect_bind.is_some() && (tls.is_empty() || hosts.is_empty()) {
+        let client_ca = self.tls_client_ca.clone().or_else(|| file.tls.as_ref()?.client_ca.clone());
+        let acme = self.acme.settings(file.acme.as_ref())?;
+        let hosts = match (first(&self.hosts, &file.hosts), &acme) {
+            (hosts, Some(acme)) if hosts.is_empty() => acme.domains.clone(),
+            (hosts, _) => hosts,
+        };
+        if redirect_bind.is_some() && ((tls.is_empty() && acme.is_none()) || hosts.is_empty()) {
             return Err(Failure::message(Code::Configuration, "plain HTTP cannot be redirected to nowhere").hint(
-                "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key",
+                "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]",
             ));
+        }
+        if let Some(acme) = &acme {
+            acme::possible(acme, (state.is_some(), redirect_bind.is_some(), client_ca.is_some()))?;
+        }
+        if client_ca.is_some() && tls.is_empty() && acme.is_none() {
+            return Err(Failure::message(Code::Configuration, "clients can show no certificate without TLS")
+                .hint("say the edge's own with [tls] or --tls-cert and --tls-key, or leave client_ca out"));
         }
         let proxies = if self.proxies.is_empty() { file.trusted_proxies.clone() } else { self.proxies.clone() };
         let proxy_protocol = self.proxy_protocol || file.proxy_protocol == Some(true);
@@ -219,6 +239,9 @@ impl Serve {
         Ok(Config {
             redirect_bind,
             proxy_protocol,
+            client_ca,
+            acme,
+            acme_trust: self.acme.trusted(),
             bind: self.bind.or(file.bind).unwrap_or(BIND),
             admin_socket: admin_socket.or_else(|| state.as_ref().map(StateDir::admin_socket)),
             state,

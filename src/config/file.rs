@@ -18,6 +18,7 @@ use toml::de::DeTable;
 
 use super::Worker;
 use super::error::{FileError, FileFault};
+use crate::acme::Proof;
 use crate::edge::network::Network;
 use crate::regular::{self, NotOpened};
 use crate::spelled;
@@ -48,6 +49,7 @@ pub struct File {
     pub limits: Limits,
     pub oauth: OAuth,
     pub tls: Option<Tls>,
+    pub acme: Option<Acme>,
     pub audit: Audit,
     /// Read with their places, by the rules that a manifest has.
     #[serde(rename = "worker")]
@@ -115,9 +117,27 @@ pub enum OnFailure {
 pub struct Tls {
     pub cert: PathBuf,
     pub key: PathBuf,
+    /// Whose certificates clients must show.
+    pub client_ca: Option<PathBuf>,
     /// For other names.
     #[serde(default)]
     pub certificate: Vec<Pair>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Acme {
+    #[serde(deserialize_with = "domains")]
+    pub domains: Vec<String>,
+    pub agree_to_terms: bool,
+    #[serde(deserialize_with = "contacts")]
+    pub contacts: Vec<String>,
+    #[serde(deserialize_with = "https")]
+    pub directory: Option<String>,
+    pub staging: bool,
+    pub challenge: Option<Proof>,
+    #[serde(deserialize_with = "time")]
+    pub retry: Option<Duration>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -176,9 +196,9 @@ impl File {
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
         let Self { state, tokens, admin, workers, oauth, tls, worker, .. } = self;
-        let tls = tls.iter_mut().flat_map(|Tls { cert, key, certificate }| {
+        let tls = tls.iter_mut().flat_map(|Tls { cert, key, client_ca, certificate }| {
             let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
-            [cert, key].into_iter().chain(others)
+            [cert, key].into_iter().chain(client_ca).chain(others)
         });
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
         for path in
@@ -237,6 +257,20 @@ fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D
 fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let hosts = Vec::<String>::deserialize(from)?;
     hosts.iter().map(|host| spelled::host(host).map_err(serde::de::Error::custom)).collect()
+}
+
+fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let domains = Vec::<String>::deserialize(from)?;
+    domains.iter().map(|domain| spelled::domain(domain).map_err(serde::de::Error::custom)).collect()
+}
+
+fn contacts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let contacts = Vec::<String>::deserialize(from)?;
+    contacts.iter().map(|contact| spelled::contact(contact).map_err(serde::de::Error::custom)).collect()
+}
+
+fn https<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    parsed(from, spelled::https).map(Some)
 }
 
 fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(

@@ -5,9 +5,11 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::acme::Kept;
 use crate::app::words::{BeginEdge, BeginWorker};
 use crate::audit::Folder;
 use crate::oauth::keeper::File;
+use crate::store::Writer;
 use crate::worker::child::{Program, User};
 
 use super::reload::Reread;
@@ -23,6 +25,8 @@ pub struct Plan {
     pub credentials: PathBuf,
     /// The OAuth state, where clients log in themselves.
     pub oauth: Option<File>,
+    /// Where is kept what an ACME authority gives.
+    pub acme: Option<Writer<Kept>>,
     /// Whether there is something to serve when no sandbox can be had.
     pub serves_without_sandbox: bool,
     pub drain: Duration,

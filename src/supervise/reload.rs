@@ -195,7 +195,9 @@ impl Supervisor {
 
     /// From now on an edge is started with it; yields what it could not take up.
     fn adopt(&mut self, fresh: Fresh) -> Vec<String> {
-        let Fresh { begin, drain, serves_without_sandbox, needs_restart } = fresh;
+        let Fresh { mut begin, drain, serves_without_sandbox, needs_restart } = fresh;
+        // It goes on, and what is kept of it may be newer than what was read again.
+        begin.acme = self.plan.edge.begin.acme.take();
         self.plan.edge.begin = begin;
         self.plan.drain = drain;
         self.plan.serves_without_sandbox = serves_without_sandbox;

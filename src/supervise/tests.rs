@@ -39,6 +39,8 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         }),
         native: Vec::new(),
         tls: Vec::new(),
+        client_ca: None,
+        acme: None,
         audit: None,
     };
     let worker = BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), secret: secret() };
@@ -57,6 +59,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),
         credentials: "/nowhere/tokens.json".into(),
         oauth: None,
+        acme: None,
         serves_without_sandbox,
         drain: Duration::ZERO,
         reread: Reread::new(|_| Reading { stamps: Stamps::default(), fresh: Err("not read here".to_owned()) }),

@@ -136,6 +136,8 @@ mod tests {
             sandbox: Some(upstream(1, "s")),
             native: native.iter().map(row).collect(),
             tls: Vec::new(),
+            client_ca: None,
+            acme: None,
             audit: None,
         }
     }

@@ -24,6 +24,9 @@ impl BeginEdge {
             changes.extend(differences(was, sandbox).map(|what| format!("sandbox worker: {what}")));
         }
         changes.extend(certificates(&self.tls, &fresh.tls));
+        if self.client_ca != fresh.client_ca {
+            changes.push("authorities of clients: others".to_owned());
+        }
         if self.session_keys != fresh.session_keys {
             changes.push("session keys: others".to_owned());
         }

@@ -7,13 +7,13 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CidrSubnet, DnType, ExtendedKeyUsagePurpose, GeneralSubtree,
     IsCa, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use rustls::pki_types::DnsName;
+
+use crate::pem;
 
 /// What a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ pub(super) fn issue(names: &[Name], now: Duration) -> Result<Issued, rcgen::Erro
     let (key, authority) = (KeyPair::generate()?, authority(names, now)?);
     let certificate = leaf(names, now)?.signed_by(&key, &authority)?;
     Ok(Issued {
-        authority: pem("CERTIFICATE", authority.der()),
-        certificate: pem("CERTIFICATE", certificate.der()),
-        key: pem("PRIVATE KEY", key.serialized_der()),
+        authority: pem::of("CERTIFICATE", authority.der()),
+        certificate: pem::of("CERTIFICATE", certificate.der()),
+        key: pem::of("PRIVATE KEY", key.serialized_der()),
     })
 }
 
@@ -109,19 +109,6 @@ impl std::fmt::Display for Name {
             Self::Host(host) => f.write_str(host),
         }
     }
-}
-
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut lines = format!("-----BEGIN {label}-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        lines.push_str(line);
-        lines.push('\n');
-        rest = after;
-    }
-    lines + &format!("-----END {label}-----\n")
 }
 
 /// Clients refuse more than 398 days from an authority that they ship with; a year is what people remember.

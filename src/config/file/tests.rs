@@ -58,11 +58,12 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
 fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
     for (table, least) in [
-        ("", 16),
+        ("", 17),
         ("[audit]\n", 6),
         ("[limits]\n", 12),
         ("[limits.worker]\n", 5),
-        ("[tls]\n", 3),
+        ("[tls]\n", 4),
+        ("[acme]\n", 7),
         ("[[tls.certificate]]\n", 2),
         (whole, 8),
         (&format!("{whole}[worker.limits]\n"), 5),

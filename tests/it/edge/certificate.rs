@@ -48,6 +48,10 @@ impl Certificate {
         pem("CERTIFICATE", &self.der)
     }
 
+    pub(crate) fn key_der(&self) -> &[u8] {
+        &self.key
+    }
+
     pub(crate) fn key_pem(&self) -> String {
         pem("PRIVATE KEY", &self.key)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playground::edge::tls::{Identities, Identity};
+use playground::edge::tls::{Automatic, ClientAuthorities, Identities, Identity};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -142,4 +142,98 @@ async fn a_name_is_served_by_the_first_certificate_for_it_and_any_other_by_the_f
     greets(&edge, "edge.example", &first, false).await.expect("who names nothing");
     let fault = greets(&edge, "other.example", &first, false).await.expect_err("served by the first").to_string();
     assert!(fault.contains("not valid for name"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_client_that_offers_post_quantum_key_exchange_gets_it() {
+    let (worker, certificate) = (Worker::plain().await, Certificate::new());
+    let edge = Setting::sandbox(&worker).tls(identity(&certificate)).start().await;
+    let stream = connect(&edge, &certificate, &[]).await;
+    let group = stream.get_ref().1.negotiated_key_exchange_group().unwrap().name();
+    assert_eq!(group, rustls::NamedGroup::X25519MLKEM768);
+    assert_eq!(stream.get_ref().1.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
+}
+
+/// Whether a client of this name is answered that shows this certificate, if it has one.
+async fn lets_in(edge: &Edge, trusted: &Certificate, shown: Option<&Certificate>) -> bool {
+    let mut config = trusting(trusted, &[]);
+    if let Some(shown) = shown {
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(shown.key_der().to_vec());
+        let key = config.crypto_provider().key_provider.load_private_key(key.into()).unwrap();
+        let chain = vec![CertificateDer::from(shown.der.clone())];
+        let shown = rustls::sign::SingleCertAndKey::from(rustls::sign::CertifiedKey::new(chain, key));
+        config.client_auth_cert_resolver = Arc::new(shown);
+    }
+    let stream = within(TcpStream::connect(edge.address)).await.unwrap();
+    let name = ServerName::try_from("edge.example").unwrap();
+    let Ok(mut stream) = within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await else { return false };
+    // With TLS 1.3 the refusal comes behind the client's own end of the handshake.
+    let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: edge.example\r\nConnection: close\r\n\r\n").await;
+    let mut answer = Vec::new();
+    let _ = within(stream.read_to_end(&mut answer)).await;
+    answer.starts_with(b"HTTP/1.1 200 ")
+}
+
+#[tokio::test]
+async fn where_clients_must_show_a_certificate_one_of_a_known_authority_alone_is_let_in() {
+    let (worker, server) = (Worker::plain().await, Certificate::new());
+    let (known, other) = (Certificate::of(&["client.example"]), Certificate::of(&["client.example"]));
+    let clients = ClientAuthorities::from_pem(known.pem().as_bytes()).unwrap();
+    let identities = Identities::with(vec![identity(&server)], None, Some(clients)).unwrap();
+    let edge = Setting::sandbox(&worker).identities(identities).start().await;
+    assert!(lets_in(&edge, &server, Some(&known)).await);
+    assert!(!lets_in(&edge, &server, Some(&other)).await);
+    assert!(!lets_in(&edge, &server, None).await);
+    // And a reload lifts it.
+    let open = Setting::sandbox(&worker).tls(identity(&server));
+    edge.take_up(open).await;
+    assert!(lets_in(&edge, &server, None).await);
+    assert!(ClientAuthorities::from_pem(b"").is_err());
+}
+
+#[tokio::test]
+async fn a_certificate_that_comes_by_itself_is_served_from_then_on_and_behind_the_others() {
+    let worker = Worker::plain().await;
+    let (own, first, second) =
+        (Certificate::of(&["own.example"]), Certificate::of(&["auto.example"]), Certificate::of(&["auto.example"]));
+    let automatic = Automatic::default();
+    let identities = Identities::with(Vec::new(), Some(automatic.clone()), None).unwrap();
+    let edge = Setting::sandbox(&worker).identities(identities).start().await;
+    assert!(greets(&edge, "auto.example", &first, true).await.is_err(), "there is none yet");
+    automatic.issue(identity(&first));
+    assert!(greets(&edge, "auto.example", &first, true).await.is_ok());
+    automatic.issue(identity(&second));
+    assert!(greets(&edge, "auto.example", &second, true).await.is_ok());
+    assert!(greets(&edge, "auto.example", &first, true).await.is_err());
+    let both = Identities::with(vec![identity(&own)], Some(automatic.clone()), None).unwrap();
+    edge.take_up(Setting::sandbox(&worker).identities(both)).await;
+    assert!(greets(&edge, "auto.example", &second, true).await.is_ok());
+    assert!(greets(&edge, "own.example", &own, true).await.is_ok());
+    assert!(greets(&edge, "auto.example", &second, false).await.is_err(), "who names nobody gets the first");
+}
+
+#[tokio::test]
+async fn a_proof_is_shown_to_who_speaks_of_nothing_else_while_it_stands() {
+    let (worker, server) = (Worker::plain().await, Certificate::new());
+    let proof = Certificate::of(&["edge.example", "proof.example"]);
+    let automatic = Automatic::default();
+    let identities = Identities::with(vec![identity(&server)], Some(automatic.clone()), None).unwrap();
+    let edge = Setting::sandbox(&worker).identities(identities).start().await;
+    let asks = async |trusted: &Certificate, protocols: &[&[u8]]| {
+        let stream = within(TcpStream::connect(edge.address)).await.unwrap();
+        let connector = TlsConnector::from(Arc::new(trusting(trusted, protocols)));
+        within(connector.connect(ServerName::try_from("edge.example").unwrap(), stream)).await
+    };
+    let only = &[&b"acme-tls/1"[..]][..];
+    assert!(asks(&proof, only).await.is_err(), "there is nothing to show");
+    automatic.show("edge.example", CertificateDer::from(proof.der.clone()), proof.key_der()).unwrap();
+    let mut shown = asks(&proof, only).await.unwrap();
+    assert_eq!(shown.get_ref().1.alpn_protocol(), Some(&b"acme-tls/1"[..]));
+    let mut rest = Vec::new();
+    let _ = within(shown.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty(), "nothing is said on it");
+    let served = asks(&server, &[b"acme-tls/1", b"http/1.1"]).await.unwrap();
+    assert_eq!(served.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]), "whoever can speak HTTP is a client");
+    automatic.withdraw("edge.example");
+    assert!(asks(&proof, only).await.is_err());
 }
