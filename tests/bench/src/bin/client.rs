@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::json;
 
 fn main() -> anyhow::Result<()> {
@@ -60,6 +61,10 @@ enum Kind {
     Bodies,
     /// GET streams on which nobody says anything.
     Streams,
+    /// Calls as fast as they are answered, each from the next of ten thousand addresses, with whatever token.
+    Strangers,
+    /// The same from one address.
+    Stranger,
     /// Large answers; every second connection reads slowly.
     Replies,
 }
@@ -72,6 +77,8 @@ impl Kind {
             "bodies" => Self::Bodies,
             "streams" => Self::Streams,
             "replies" => Self::Replies,
+            "strangers" => Self::Strangers,
+            "stranger" => Self::Stranger,
             other => bail!("no such kind: {other}"),
         })
     }
@@ -100,6 +107,8 @@ impl Caller {
                 Kind::Bodies => self.trickle(&mut found),
                 Kind::Streams => self.listen(&mut found),
                 Kind::Replies => self.take(at % 2 == 1, &mut found),
+                Kind::Strangers => self.stray(at, STRANGERS, &mut found),
+                Kind::Stranger => self.stray(0, 1, &mut found),
             };
             if done.is_err() && kit::clock::now() < self.end {
                 found.broken += 1;
@@ -184,6 +193,29 @@ impl Caller {
         Ok(())
     }
 
+    /// Each call on a connection of its own; this one's addresses are every so manieth from `first` on.
+    fn stray(&self, first: u32, addresses: u32, found: &mut Found) -> io::Result<()> {
+        let mut next = first;
+        while kit::clock::now() < self.end {
+            let stream = self.dial_from(stranger(next % addresses))?;
+            let mut wire = BufReader::new(stream);
+            wire.get_mut().write_all(self.call(200).as_bytes())?;
+            found.count(Answer::read(&mut wire)?.status);
+            next += self.connections;
+        }
+        Ok(())
+    }
+
+    fn dial_from(&self, source: Ipv4Addr) -> io::Result<TcpStream> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::from((source, 0)))?;
+        connect(&socket, &self.address)?;
+        let stream = TcpStream::from(socket);
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
     /// Looks for so long as the wire waits whether an answer has come; one of 200 is a stream, and stays.
     fn is_refused(&self, wire: &mut Wire, found: &mut Found) -> io::Result<bool> {
         match wire.fill_buf() {
@@ -231,6 +263,11 @@ impl Caller {
             length.unwrap_or_default()
         )
     }
+}
+
+/// One of the addresses that the bench has made its own.
+fn stranger(index: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 64, 0, 0).to_bits() + 1 + index)
 }
 
 type Wire = BufReader<TcpStream>;
@@ -337,6 +374,9 @@ impl Found {
         json!({"statuses": statuses, "broken": self.broken, "held": self.held, "p50": part(50), "p99": part(99)})
     }
 }
+
+/// Addresses that wrong tokens come from.
+const STRANGERS: u32 = 10_000;
 
 /// Between two calls of the paced tenant: below what a tenant may by default.
 const PACE: Duration = Duration::from_millis(12);
