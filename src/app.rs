@@ -146,6 +146,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         credentials: absolute(&config.credentials)?,
         oauth: oauth_file(&config)?,
         acme: acme_file,
+        last_used: config.state.as_ref().map(|state| state.path().to_owned()),
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
         drain: config.limits.drain,
         reread: changeable::reread(config, again),

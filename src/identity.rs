@@ -3,12 +3,16 @@
 //! A [`Principal`] exists only because a live credential was presented; its fields are private, so no stage can make
 //! one up.
 
+pub mod reach;
 pub mod store;
 
 use std::fmt;
+use std::sync::Arc;
 
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
+
+use reach::Reach;
 
 /// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +20,7 @@ pub struct Principal {
     tenant: Tenant,
     catalogue: Catalogue,
     credential: CredentialId,
+    reach: Arc<Reach>,
 }
 
 /// What a tenant reaches: one catalogue, never a union.
@@ -39,7 +44,12 @@ pub struct NotAnId;
 
 impl Principal {
     pub(crate) fn new(tenant: Tenant, catalogue: Catalogue, credential: CredentialId) -> Self {
-        Self { tenant, catalogue, credential }
+        Self { tenant, catalogue, credential, reach: Arc::default() }
+    }
+
+    /// The same with these bounds.
+    pub(crate) fn within(self, reach: Arc<Reach>) -> Self {
+        Self { reach, ..self }
     }
 
     #[must_use]
@@ -50,6 +60,12 @@ impl Principal {
     #[must_use]
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue
+    }
+
+    /// What of that it may use.
+    #[must_use]
+    pub fn reach(&self) -> &Arc<Reach> {
+        &self.reach
     }
 
     #[must_use]

@@ -8,7 +8,9 @@
 //! tokens.json   credentials          session.key   seals sessions
 //! oauth-state.json  clients, invites and grants
 //! tombstones.jsonl, tombstones.2.jsonl  sessions that were ended, in turns
+//! last-used.json when each credential was used last, to the hour
 //! audit.jsonl, audit.N.jsonl  who called what, and the files before
+//! operator.jsonl  what operators changed
 //! tokens/       tokens that quickstart minted, a file each
 //! imports/      NAME while that tenant is being imported
 //! ballast       given up where the disk is full

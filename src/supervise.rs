@@ -21,6 +21,7 @@ mod renewal;
 mod stamps;
 mod starting;
 mod stopping;
+mod used;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -69,6 +70,7 @@ pub struct Supervisor {
     reloads: Reloads,
     /// Where clients log in themselves.
     grants: Option<Grants>,
+    noting: used::Noting,
     phase: Phase,
     verdict: Option<Outcome>,
     /// A fault that a child told before it ended, for the message.
@@ -124,6 +126,7 @@ impl Supervisor {
             supervises_worker: plan.worker.is_some(),
             grants: plan.oauth.clone().map(|file| Grants::start(file, &tasks)),
             reloads: Reloads::new(plan.stamps.clone()),
+            noting: used::Noting::default(),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
             worker: Kept::new("worker", Policy::WORKER),
@@ -206,6 +209,7 @@ impl Supervisor {
             FromEdge::Reloaded { fault } => self.taken_up(fault),
             FromEdge::KeepAcme(kept) => self.keep_acme(*kept),
             FromEdge::TurnAudit => self.turn_audit(),
+            FromEdge::Used { ids, hour } => self.used(ids, hour),
         }
     }
 

@@ -14,6 +14,7 @@ mod record;
 mod renewal;
 mod takeover;
 mod upstreams;
+mod uses;
 
 use std::fs::File;
 use std::io;
@@ -50,6 +51,7 @@ use openings::Openings;
 use process::Process;
 use record::Turns;
 use upstreams::Upstreams;
+use uses::{Noting, Uses};
 
 /// The edge child's whole life.
 #[must_use]
@@ -234,8 +236,9 @@ async fn serve(
     if let Some(log) = &log {
         meters.record_in(log.clone());
     }
+    let uses = Uses::default();
     let parts = edge::Parts {
-        credentials: Arc::new(authority),
+        credentials: Arc::new(Noting::new(Arc::new(authority), uses.clone())),
         routes,
         session_key: begin.session_keys.ring().ok_or("there is no session key")?,
         tombstones: handed.tombstones.map(|files| files.map(File::from)),
@@ -243,6 +246,7 @@ async fn serve(
         logins: service,
         meters,
     };
+    tasks.start(uses.tell(say.clone(), uses::PAUSE));
     if let Some(socket) = handed.monitoring {
         tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone(), log.clone())));
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::acme;
 use crate::edge::SessionKey;
+use crate::identity::CredentialId;
 use crate::oauth::Settings;
 use crate::oauth::keeper::Unkept;
 use crate::oauth::state::{Change, Outcome};
@@ -87,6 +88,11 @@ pub enum FromEdge {
     KeepAcme(Box<acme::Kept>),
     /// Put the file of the record of calls aside and open the next one.
     TurnAudit,
+    /// These were used in this hour since the Unix epoch.
+    Used {
+        ids: Vec<CredentialId>,
+        hour: u64,
+    },
 }
 
 /// A file that the edge reads and may not open.

@@ -19,6 +19,7 @@ use crate::app::{self, BuildError, KeyError};
 use crate::audit::acts::Act;
 use crate::config::{Audit, Config, EdgeUser, Limits, Upstreams};
 use crate::identity::Catalogue;
+use crate::identity::reach::Reach;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
 use crate::regular;
 use crate::state::StateDir;
@@ -115,6 +116,7 @@ impl Quickstart {
             backend: "linux".to_owned(),
             name: Some("quickstart".to_owned()),
             expires: None,
+            reach: Reach::default(),
         };
         let minted = store::on_ledger(&ledger, move |ledger| ledger.mint(&wanted)).await?;
         act::record_beside(ledger.path(), &Act::new("token mint").of(&self.user).credentials([minted.id.clone()]));

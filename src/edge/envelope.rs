@@ -5,6 +5,7 @@
 
 mod arrive;
 mod era;
+mod granted;
 mod members;
 
 use std::time::Duration;
@@ -109,7 +110,7 @@ impl Gate for Envelope {
                 let began = kit::clock::now();
                 let bytes = arrive::read(body, self.arrival, &mut reserved).await?;
                 head.notes.has_body(bytes.len(), kit::clock::now().saturating_duration_since(began));
-                Call::Message(read(&head, bytes, reserved)?)
+                Call::Message(read(&head, &principal, bytes, reserved)?)
             }
             Verb::Get | Verb::Delete => {
                 if verb == Verb::Get {
@@ -118,6 +119,7 @@ impl Gate for Envelope {
                     head.notes.asks_for_end()
                 }
                 era::sessionful(&head.headers)?;
+                granted::enters(&principal)?;
                 head.notes.speaks(Era::Legacy);
                 if verb == Verb::Get { Call::Stream } else { Call::End }
             }
@@ -181,7 +183,7 @@ impl Kind {
 }
 
 /// Reads the envelope in `bytes`.
-fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Rejection> {
+fn read(head: &Head, principal: &Principal, bytes: Bytes, reserved: Reserved) -> Result<Message, Rejection> {
     let top = top(&bytes)?;
     let id = top
         .get("id")
@@ -220,6 +222,7 @@ fn read(head: &Head, bytes: Bytes, reserved: Reserved) -> Result<Message, Reject
         client.inspect(|client| record.states(client.get()));
         of_params("arguments").inspect(|arguments| record.has_arguments(arguments.get()));
     }
+    granted::check(principal, &top, &kind, params.as_ref()).map_err(fail)?;
     let cancels = (kind.method() == Some("notifications/cancelled"))
         .then(|| params.as_ref()?.get("requestId").and_then(|raw| RequestId::parse(raw.get())))
         .flatten();

@@ -10,9 +10,11 @@ mod answer;
 mod answered;
 mod bridge;
 mod carried;
+mod catalogue;
 mod deadline;
 mod depart;
 mod discovery;
+mod edited;
 mod eras;
 mod farewell;
 mod forgotten;
@@ -49,7 +51,7 @@ use answer::{Absent, Shape};
 use deadline::Deadline;
 use eras::Way;
 use leave::{Exchange, Leave, Rest};
-use manner::Manner;
+use manner::{Caches, Manner};
 use relay::{Relay, Terms};
 
 /// The last stage.
@@ -186,6 +188,12 @@ impl Shared {
             let events = shape == Shape::Events;
             let neutral = upstream.sends_tenant || upstream.terms.shared_catalogue;
             discovery::read(&mut relay, events, self.limits.most_buffered_bytes, neutral).await?;
+        }
+        if let Some(Caches(caches)) = manner.lists
+            && !principal.reach().is_whole()
+        {
+            let change = |text: &[u8]| catalogue::message(text, principal.reach(), caches);
+            edited::read(&mut relay, shape == Shape::Events, self.limits.most_buffered_bytes, change).await?;
         }
         let mut answer =
             Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });

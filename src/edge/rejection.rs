@@ -44,6 +44,12 @@ pub(crate) enum Cause {
     NoCredential,
     BadCredential,
     WrongBackend,
+    /// An operator has kept the tool from the credential.
+    ToolDenied {
+        tool: String,
+    },
+    /// A login with more scopes would do.
+    OutOfScope,
     TooManyFailures {
         again: Duration,
     },
@@ -227,9 +233,12 @@ impl Cause {
             | Self::StatelessOnly { .. }
             | Self::NoSession => StatusCode::BAD_REQUEST,
             Self::WrongHost { origin: false } => StatusCode::MISDIRECTED_REQUEST,
-            Self::WrongHost { origin: true } | Self::BadOrigin | Self::WrongBackend | Self::ForeignSession => {
-                StatusCode::FORBIDDEN
-            }
+            Self::WrongHost { origin: true }
+            | Self::BadOrigin
+            | Self::WrongBackend
+            | Self::ToolDenied { .. }
+            | Self::OutOfScope
+            | Self::ForeignSession => StatusCode::FORBIDDEN,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownMethod | Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoCredential | Self::BadCredential => StatusCode::UNAUTHORIZED,
@@ -294,6 +303,8 @@ impl Cause {
             | Self::NoCredential
             | Self::BadCredential
             | Self::WrongBackend
+            | Self::ToolDenied { .. }
+            | Self::OutOfScope
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
@@ -349,6 +360,8 @@ impl Cause {
             | Self::NoCredential
             | Self::BadCredential
             | Self::WrongBackend
+            | Self::ToolDenied { .. }
+            | Self::OutOfScope
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
@@ -389,14 +402,18 @@ impl Cause {
         // RFC 6750, 3.1: no error code when the request carried no credential at all.
         let error = if *self == Self::BadCredential {
             Some(r#"error="invalid_token""#.to_owned())
+        } else if *self == Self::OutOfScope {
+            Some(r#"error="insufficient_scope""#.to_owned())
         } else if *self == Self::NoCredential {
             None
         } else {
             return None;
         };
         // RFC 9728, 5.1. The address is the configuration's, and has no byte that could end the quotes.
-        let login = metadata.map(|address| format!(r#"resource_metadata="{address}", scope="{}""#, scope::MCP));
-        let said: Vec<_> = error.into_iter().chain(login).collect();
+        let place = metadata.map(|address| format!(r#"resource_metadata="{address}""#));
+        let wanted = place.is_some() || *self == Self::OutOfScope;
+        let wanted = wanted.then(|| format!(r#"scope="{}""#, scope::MCP));
+        let said: Vec<_> = error.into_iter().chain(place).chain(wanted).collect();
         let challenge = if said.is_empty() { "Bearer".to_owned() } else { format!("Bearer {}", said.join(", ")) };
         HeaderValue::from_str(&challenge).ok()
     }
@@ -486,5 +503,6 @@ mod tests {
         };
         assert_eq!(challenge(Cause::NoCredential), "Bearer");
         assert_eq!(challenge(Cause::BadCredential), r#"Bearer error="invalid_token""#);
+        assert_eq!(challenge(Cause::OutOfScope), r#"Bearer error="insufficient_scope", scope="mcp""#);
     }
 }

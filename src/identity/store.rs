@@ -14,6 +14,7 @@
 mod credentials;
 mod fault;
 mod format;
+pub mod last_used;
 mod ledger;
 mod set;
 mod token;

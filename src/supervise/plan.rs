@@ -27,6 +27,8 @@ pub struct Plan {
     pub oauth: Option<File>,
     /// Where is kept what an ACME authority gives.
     pub acme: Option<Writer<Kept>>,
+    /// The state in which it is written down when each was used last.
+    pub last_used: Option<PathBuf>,
     /// Whether there is something to serve when no sandbox can be had.
     pub serves_without_sandbox: bool,
     pub drain: Duration,

@@ -60,6 +60,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         credentials: "/nowhere/tokens.json".into(),
         oauth: None,
         acme: None,
+        last_used: None,
         serves_without_sandbox,
         drain: Duration::ZERO,
         reread: Reread::new(|_| Reading { stamps: Stamps::default(), fresh: Err("not read here".to_owned()) }),

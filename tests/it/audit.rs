@@ -120,7 +120,7 @@ async fn a_full_disk_is_counted_and_refuses_calls_where_that_is_wished() {
 }
 
 /// A service of one native worker, with a state and these further lines in its file.
-fn command(place: &Path, more: &str) -> Command {
+pub(crate) fn command(place: &Path, more: &str) -> Command {
     FakeWorker::start(Manner::Answers).write(place);
     let file = "state = \"state\"\ntokens = \"tokens.json\"\nworkers = \"workers.json\"\nsandbox = false\n";
     fs::write(place.join("p.toml"), format!("{file}{more}")).expect("written");
@@ -133,7 +133,7 @@ fn command(place: &Path, more: &str) -> Command {
     command
 }
 
-const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"dig","arguments":{"command":"echo canary-of-arguments"}}}"#;
+pub(crate) const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"dig","arguments":{"command":"echo canary-of-arguments"}}}"#;
 
 #[test]
 fn a_call_is_on_record_with_no_secret_and_the_record_outlives_a_killed_edge() {

@@ -21,6 +21,7 @@ mod login;
 mod logins;
 mod multiplexed;
 mod proxied;
+mod reach;
 mod redirect;
 mod refusals;
 mod reload;

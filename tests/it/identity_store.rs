@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use kit::Tenant;
+use playground::identity::reach::Reach;
 use playground::identity::store::{Ledger, NewCredential, Rotation};
 use playground::identity::{Catalogue, CredentialId};
 use playground::store::Loose;
@@ -130,6 +131,7 @@ fn wanted(tenant: &str) -> NewCredential {
         backend: "linux".to_owned(),
         name: None,
         expires: None,
+        reach: Reach::default(),
     }
 }
 

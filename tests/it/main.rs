@@ -23,6 +23,9 @@ mod config_file;
 mod control_lost;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod credentials;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod drop_in;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
@@ -80,6 +83,9 @@ mod reload;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod sandbox_life;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod secrets;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod served;

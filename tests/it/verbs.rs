@@ -155,8 +155,11 @@ fn a_token_that_ends_is_listed_with_its_end_and_replaced_by_another() {
     let old = listed["tokens"].as_array().expect("a list").iter().find(|token| token["id"] == *id).expect("the old");
     assert_eq!(old["replaced_by"], *successor);
     let lines = text(&token(&["list"]).stdout);
-    assert!(lines.lines().all(|line| line.split('\t').count() == 7), "{lines}");
-    assert!(lines.lines().any(|line| line.starts_with(&id) && line.ends_with(&format!("\t{successor}"))), "{lines}");
+    assert!(lines.lines().all(|line| line.split('\t').count() == 9), "{lines}");
+    assert!(
+        lines.lines().any(|line| line.starts_with(&id) && line.ends_with(&format!("\t{successor}\t-\t-"))),
+        "{lines}"
+    );
 
     let again = token(&["rotate", &id]);
     assert_eq!(again.status.code(), Some(7), "{}", text(&again.stderr));

@@ -9,6 +9,7 @@ use kit::Secret;
 
 use super::keeping::Keeping;
 use crate::edge::Authority;
+use crate::identity::reach::{Reach, Scope};
 use crate::identity::store::{Credentials, Verdict};
 use crate::identity::{CredentialId, Principal};
 use crate::oauth::keeper::Keeper as _;
@@ -50,7 +51,9 @@ impl Logins {
             return Verdict::Unknown;
         };
         let Some(credential) = credential(&access.grant) else { return Verdict::Unknown };
-        credentials.reach(access.tenant, access.backend.as_deref(), credential)
+        let scopes = access.scopes.iter().filter_map(|scope| Scope::parse(scope).ok()).collect();
+        let reach = Reach { tools: None, scopes: Some(scopes) };
+        credentials.reach(access.tenant, access.backend.as_deref(), credential, reach)
     }
 
     /// Whether this is one of them and still counts, by what was read last.

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use kit::Tenant;
 
 use super::super::backend::Backend;
-use super::super::failure::Failure;
+use super::super::failure::{Code, Failure};
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Reserved, Store};
 use super::moment::Moment;
 use crate::identity::Catalogue;
+use crate::identity::reach::{Pattern, Reach, Scope, Tools};
 use crate::identity::store::NewCredential;
 
 /// Mint another token for a tenant; it is printed once, alone on stdout.
@@ -34,6 +35,22 @@ pub(super) struct Mint {
     /// From then on it is refused, and the streams that were opened with it end.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     expires: Option<Moment>,
+
+    /// Let it call only this tool, or with a `*` at the end those whose names begin so; may be repeated [default: all].
+    ///
+    /// The tools that it may not call are missing from the lists that it is shown too.
+    #[arg(long, value_name = "TOOL", value_parser = Pattern::parse)]
+    allow_tool: Vec<Pattern>,
+
+    /// Let it not call this tool, or those that begin so, whatever else is allowed; may be repeated.
+    #[arg(long, value_name = "TOOL", value_parser = Pattern::parse)]
+    deny_tool: Vec<Pattern>,
+
+    /// Let it do only what this scope opens; may be repeated [default: all].
+    ///
+    /// `mcp` is everything, `tool:NAME` is to find the tools and to call this one, where NAME may end in a `*`.
+    #[arg(long, value_name = "SCOPE", value_parser = Scope::parse)]
+    scope: Vec<Scope>,
 
     /// Write the token to this new file, readable by you alone, and print the path instead.
     #[arg(long, value_name = "FILE")]
@@ -71,7 +88,11 @@ impl Mint {
                 ));
             }
         }
+        let tools =
+            Tools::new(self.allow_tool, self.deny_tool).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+        let scopes = (!self.scope.is_empty()).then(|| self.scope.into_iter().collect());
         let wanted = NewCredential {
+            reach: Reach { tools, scopes },
             tenant: self.tenant,
             catalogue: match self.catalogue {
                 Opens::Sandbox => Catalogue::Sandbox,
@@ -88,4 +109,6 @@ impl Mint {
 const MINT: &str = "\
 Example:
   playground token mint alice --name laptop --out laptop.token
-  playground token mint alice --name build --expires 90d > build.token";
+  playground token mint alice --name build --expires 90d > build.token
+  playground token mint alice --allow-tool 'read_*' --allow-tool list_jobs --out reader.token
+  playground token mint alice --deny-tool exec > careful.token";

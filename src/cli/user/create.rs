@@ -17,6 +17,7 @@ use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Reserved, Store};
 use crate::identity::Catalogue;
+use crate::identity::reach::Reach;
 use crate::identity::store::NewCredential;
 
 /// Make a tenant's sandbox, then mint a token for it; the token is printed once, alone on stdout.
@@ -109,6 +110,7 @@ impl Create {
             backend: self.backend.name().to_owned(),
             name: None,
             expires: None,
+            reach: Reach::default(),
         };
         store::mint(&self.store.ledger(&state), wanted, out).await
     }

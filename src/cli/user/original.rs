@@ -10,6 +10,7 @@ use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Store};
 use crate::identity::Catalogue;
+use crate::identity::reach::Reach;
 use crate::identity::store::NewCredential;
 use crate::oauth::keeper::File;
 use crate::oauth::state::Gone;
@@ -120,8 +121,14 @@ impl Of {
         let revoked = store::remove_tenant(&ledger, &self.name).await?;
         say::talk(&format!("revoked {revoked} token{} of {}", if revoked == 1 { "" } else { "s" }, self.name));
         let backend = self.backend.name().to_owned();
-        let wanted =
-            NewCredential { tenant: self.name, catalogue: Catalogue::Sandbox, backend, name: None, expires: None };
+        let wanted = NewCredential {
+            tenant: self.name,
+            catalogue: Catalogue::Sandbox,
+            backend,
+            name: None,
+            expires: None,
+            reach: Reach::default(),
+        };
         store::mint(&ledger, wanted, None).await
     }
 }

@@ -8,6 +8,7 @@ use kit::{Secret, Tenant};
 use super::{Authenticate, Authority, Verdict};
 use crate::edge::gate::Gate;
 use crate::edge::{Bounded, Cause, Rates};
+use crate::identity::reach::Reach;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential};
 use crate::identity::{Catalogue, Principal};
 use crate::store::{Loose, Opener};
@@ -103,7 +104,7 @@ async fn a_stream_hears_of_the_end_of_its_credentials_time_while_nothing_is_writ
     let tenant = Tenant::parse("alice").expect("a tenant");
     let (catalogue, backend) = (Catalogue::Sandbox, "linux".to_owned());
     let expires = Some(kit::clock::since_epoch() + Duration::from_secs(2));
-    let wanted = NewCredential { tenant, catalogue, backend, name: None, expires };
+    let wanted = NewCredential { tenant, catalogue, backend, name: None, expires, reach: Reach::default() };
     let minted = Ledger::at(&path, Loose::Refuse).mint(&wanted).expect("minted");
     let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
     let credentials = Credentials::load(Opener::Path(path), rule, Loose::Refuse, Tasks::new()).await.expect("loaded");

@@ -147,7 +147,7 @@ fn span<B>(request: &Request<B>, client: Client, reference: Reference) -> Span {
         "request",
         method = %request.method(),
         // A path is printable ASCII, and may be as long as a head.
-        path = path.get(..MOST_PATH).unwrap_or(path),
+        path = shown(path),
         version = ?request.version(),
         %client,
         %reference,
@@ -156,6 +156,20 @@ fn span<B>(request: &Request<B>, client: Client, reference: Reference) -> Span {
         call = field::Empty,
     )
 }
+
+/// A path for the log. A piece of it that is as long as a token may be one, put there by mistake.
+fn shown(path: &str) -> String {
+    let path = path.get(..MOST_PATH).unwrap_or(path);
+    let piece = |piece: &str| match piece.get(..MOST_PIECE) {
+        Some(begin) if piece.len() > MOST_PIECE => format!("{}...", begin.get(..SHOWN_PIECE).unwrap_or_default()),
+        _ => piece.to_owned(),
+    };
+    path.split('/').map(piece).collect::<Vec<_>>().join("/")
+}
+
+/// Longer than any name in a path that is served, and shorter than any token.
+const MOST_PIECE: usize = 32;
+const SHOWN_PIECE: usize = 8;
 
 /// Longer than any that is served.
 const MOST_PATH: usize = 64;

@@ -70,7 +70,7 @@ impl Shared {
     pub(super) async fn bridge(&self, routed: Routed) -> Result<Reply, Cause> {
         let Routed { head, principal, permit, call, upstream, .. } = routed;
         let Call::Message(message) = call else { return Err(Cause::NotBridged) };
-        let Some(ask) = Ask::read(message)? else {
+        let Some(ask) = Ask::read(message, principal.reach())? else {
             // No notification of a modern client means anything to the session that many of them share.
             return Ok(reply(StatusCode::ACCEPTED, None, crate::edge::empty()));
         };

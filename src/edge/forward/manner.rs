@@ -13,8 +13,14 @@ pub(super) struct Manner {
     pub(super) opening: bool,
     /// The answer says which revisions are served, and the edge has a word in that.
     pub(super) discovers: bool,
+    /// The answer shows the tools; and says how long it may be kept.
+    pub(super) lists: Option<Caches>,
     pub(super) farewell: Farewell,
 }
+
+/// Whether a list may be kept by its reader, and says so.
+#[derive(Clone, Copy)]
+pub(super) struct Caches(pub(super) bool);
 
 impl Manner {
     pub(super) fn of(call: &Call, session: Option<&Session>) -> Self {
@@ -27,6 +33,7 @@ impl Manner {
                     outlives_client: false,
                     opening: false,
                     discovers: false,
+                    lists: None,
                     farewell: Farewell::Nothing,
                 };
             }
@@ -48,6 +55,7 @@ impl Manner {
             outlives_client: message.era == Era::Legacy && session.is_some_and(|session| session.upstream.is_none()),
             opening: message.era == Era::Opening,
             discovers: message.era == Era::Modern && message.kind.method() == Some("server/discover"),
+            lists: (message.kind.method() == Some("tools/list")).then_some(Caches(message.era == Era::Modern)),
             farewell,
         }
     }

@@ -36,6 +36,13 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::WrongBackend => "This token is for another backend than this server's. Nothing was done. \
              Next: ask the operator for one of this server."
             .into(),
+        Cause::ToolDenied { tool } => format!(
+            "This credential may not call the tool {tool:?}. Nothing was done. \
+             Next: use another tool; the operator decides which ones it may call."
+        ),
+        Cause::OutOfScope => "The scopes of this credential do not open that. Nothing was done. \
+             Next: log in again with the scope that the answer's WWW-Authenticate names, or ask the operator."
+            .into(),
         Cause::TooManyFailures { again } => format!(
             "Too many wrong credentials from this address. Nothing was done. Next: wait {} s; a valid one passes at once.",
             again.as_secs().saturating_add(1)

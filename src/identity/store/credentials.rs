@@ -10,6 +10,7 @@ use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 use tokio::sync::watch;
 
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, CredentialId, Principal};
 use crate::store::{Loose, Opener, StoreError, View as _, Warning, Watched};
 
@@ -80,12 +81,12 @@ impl Credentials {
 
     /// What a tenant reaches whose credential stands elsewhere, and names no more than a backend.
     #[must_use]
-    pub fn reach(&self, tenant: Tenant, backend: Option<&str>, credential: CredentialId) -> Verdict {
+    pub fn reach(&self, tenant: Tenant, backend: Option<&str>, credential: CredentialId, bounds: Reach) -> Verdict {
         if backend.is_some_and(|backend| backend != self.rule.backend) {
             return Verdict::WrongBackend { credential, tenant };
         }
         let catalogue = (self.rule.catalogue)(&tenant);
-        Verdict::Known(Principal::new(tenant, catalogue, credential))
+        Verdict::Known(Principal::new(tenant, catalogue, credential).within(Arc::new(bounds)))
     }
 
     /// Refreshes for ever, for streams that stay open while nobody presents a token.
@@ -136,7 +137,9 @@ impl ClearRule {
                 return Verdict::WrongBackend { credential: entry.id.clone(), tenant: entry.tenant.clone() };
             }
         };
-        Verdict::Known(Principal::new(entry.tenant.clone(), catalogue, entry.id.clone()))
+        Verdict::Known(
+            Principal::new(entry.tenant.clone(), catalogue, entry.id.clone()).within(Arc::clone(&entry.reach)),
+        )
     }
 }
 

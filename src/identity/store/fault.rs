@@ -16,7 +16,9 @@ pub enum LedgerError {
     OtherBackend { tenant: Tenant, backend: String },
     #[error("a token cannot end before it begins: that time is past")]
     Past,
-    #[error("the store keeps tokens in clear, as the original does, and such a store cannot say when a token ends")]
+    #[error(
+        "the store keeps tokens in clear, as the original does, and such a store cannot say when a token ends or what it may use"
+    )]
     Clear,
     #[error("`{id}` was replaced by `{by}` already")]
     Replaced { id: CredentialId, by: CredentialId },

@@ -1,16 +1,18 @@
 //! What a credential store looks like on disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::reach::{Reach, Scope, Tools};
 use crate::identity::{Catalogue, CredentialId};
 use crate::store::{Digest, FormatError, MOST_BYTES, Warning};
 
 /// A whole store, in the one form or the other.
 pub(super) enum Document {
-    /// Ours: `{"version":1,"credentials":{…}}`; version 2 where one of them ends by itself or was replaced.
+    /// Ours: `{"version":1,"credentials":{…}}`; version 2 where one of them ends by itself, was replaced or has
+    /// bounds.
     Hashed(BTreeMap<CredentialId, Hashed>),
     /// The original's: `{"tokens":{…}}`, keyed by the tokens themselves.
     Clear(BTreeMap<String, Clear>),
@@ -32,6 +34,16 @@ pub(super) struct Hashed {
     /// The one that was minted in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) replaced_by: Option<CredentialId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<Tools>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scopes: Option<BTreeSet<Scope>>,
+}
+
+impl Hashed {
+    pub(super) fn reach(&self) -> Reach {
+        Reach { tools: self.tools.clone(), scopes: self.scopes.clone() }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,8 +136,11 @@ struct ClearFileRef<'a> {
 
 /// The lowest version that can say all of this, so that an older build reads whatever it can.
 fn version_of(credentials: &BTreeMap<CredentialId, Hashed>) -> u64 {
-    let ends = |hashed: &Hashed| hashed.expires.is_some() || hashed.replaced_by.is_some();
-    if credentials.values().any(ends) { VERSION } else { 1 }
+    let is_new = |hashed: &Hashed| {
+        let ends = hashed.expires.is_some() || hashed.replaced_by.is_some();
+        ends || hashed.tools.is_some() || hashed.scopes.is_some()
+    };
+    if credentials.values().any(is_new) { VERSION } else { 1 }
 }
 
 const VERSION: u64 = 2;
@@ -174,7 +189,13 @@ mod tests {
     #[test]
     fn only_a_store_with_a_member_of_version_2_has_version_2() {
         let plain = format!(r#""tenant":"a","catalogue":"sandbox","hash":"{}","created":1"#, "0".repeat(64));
-        for (more, least) in [("", 1), (r#","expires":5"#, 2), (r#","replaced_by":"b""#, 2)] {
+        for (more, least) in [
+            ("", 1),
+            (r#","expires":5"#, 2),
+            (r#","replaced_by":"b""#, 2),
+            (r#","tools":{"allow":["a*"],"deny":["b"]}"#, 2),
+            (r#","scopes":["mcp"]"#, 2),
+        ] {
             for version in [1, 2] {
                 let text = format!(r#"{{"version":{version},"credentials":{{"a":{{{plain}{more}}}}}}}"#);
                 let read = Document::parse(text.as_bytes());

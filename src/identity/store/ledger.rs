@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use kit::{Secret, Tenant};
 
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, CredentialId};
 
 use super::fault::LedgerError;
@@ -41,6 +42,8 @@ pub struct NewCredential {
     pub name: Option<String>,
     /// When it ends by itself, since the Unix epoch, to the second; where the store is ours.
     pub expires: Option<Duration>,
+    /// What it may use of that; where the store is ours.
+    pub reach: Reach,
 }
 
 /// A credential that is in the store, on the disk.
@@ -92,10 +95,14 @@ impl Ledger {
                         name: wanted.name.clone(),
                         expires: wanted.expires.map(|expires| expires.as_secs()),
                         replaced_by: None,
+                        tools: wanted.reach.tools.clone(),
+                        scopes: wanted.reach.scopes.clone(),
                     };
                     credentials.insert(fresh.id.clone(), hashed);
                 }
-                Document::Clear(_) if wanted.expires.is_some() => return Err(LedgerError::Clear),
+                Document::Clear(_) if wanted.expires.is_some() || wanted.reach != Reach::default() => {
+                    return Err(LedgerError::Clear);
+                }
                 Document::Clear(tokens) => {
                     let clear = Clear {
                         tenant: wanted.tenant.clone(),

@@ -1,10 +1,12 @@
 //! The credentials of one reading of the file, ready to be looked up.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::Tenant;
 
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, CredentialId};
 
 use super::format::Document;
@@ -26,6 +28,7 @@ pub(super) struct Entry {
     pub(super) grant: Grant,
     /// When it ends by itself, since the Unix epoch.
     pub(super) expires: Option<Duration>,
+    pub(super) reach: Arc<Reach>,
 }
 
 /// What a credential says about what it reaches.
@@ -71,6 +74,7 @@ impl From<Document> for Set {
         let entries: Vec<Entry> = match document {
             Document::Hashed(credentials) => {
                 let entry = |(id, hashed): (CredentialId, super::format::Hashed)| Entry {
+                    reach: Arc::new(hashed.reach()),
                     digest: hashed.hash,
                     id,
                     tenant: hashed.tenant,
@@ -86,6 +90,7 @@ impl From<Document> for Set {
                     tenant: clear.tenant,
                     grant: Grant::Backend(clear.backend),
                     expires: None,
+                    reach: Arc::default(),
                 };
                 tokens.into_iter().map(entry).collect()
             }

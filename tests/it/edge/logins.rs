@@ -80,7 +80,12 @@ impl Authority for Logins {
                 return Verdict::Unknown;
             };
             let credential = CredentialId::parse(access.grant.as_str()).unwrap();
-            self.credentials.reach(access.tenant, access.backend.as_deref(), credential)
+            self.credentials.reach(
+                access.tenant,
+                access.backend.as_deref(),
+                credential,
+                playground::identity::reach::Reach::default(),
+            )
         })
     }
 

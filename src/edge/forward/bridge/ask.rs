@@ -1,9 +1,12 @@
 //! A modern request, and the same one as a worker of sessions is to see it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::edge::{Cause, Kind, Members, Message, RequestId};
+use crate::identity::reach::Reach;
 
 use super::level::Level;
 use super::patch::Patch;
@@ -16,6 +19,8 @@ pub(super) struct Ask {
     pub(super) token: Option<String>,
     /// From which severity on the client wants to see the worker's log; nothing of it if none.
     pub(super) level: Option<Level>,
+    /// What its credential may use.
+    pub(super) reach: Arc<Reach>,
     /// With its share of the byte budget.
     body: Bytes,
 }
@@ -37,7 +42,7 @@ pub(super) enum Wants {
 
 impl Ask {
     /// None: it is a notification, and nothing is owed.
-    pub(super) fn read(message: Message) -> Result<Option<Self>, Cause> {
+    pub(super) fn read(message: Message, reach: &Arc<Reach>) -> Result<Option<Self>, Cause> {
         let Message { body, reserved, kind, .. } = message;
         let (id, method) = match kind {
             Kind::Request { id, method } => (id, method),
@@ -58,7 +63,7 @@ impl Ask {
         let parts = Parts::of(text).ok_or(Cause::Unparsable)?;
         let token = parts.meta.get("progressToken").map(|token| token.get().to_owned());
         let level = parts.meta.text(LOG_LEVEL).and_then(|name| Level::parse(&name));
-        Ok(Some(Self { id, wants, token, level, body: reserved.around(body) }))
+        Ok(Some(Self { id, wants, token, level, reach: Arc::clone(reach), body: reserved.around(body) }))
     }
 
     /// What it is that a listener wants to be told of.

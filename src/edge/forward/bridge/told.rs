@@ -5,6 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::edge::forward::catalogue;
 use crate::edge::{Cause, Members, RequestId, Version};
 
 use super::ask::{Ask, Wants};
@@ -63,7 +64,10 @@ impl Said {
                     return Ok(Self::Nothing);
                 }
                 if let Some(result) = top.get("result").filter(|_| ours) {
-                    let text = result_told(text, id.ok_or(NO_MESSAGE)?, result, ask, session)?;
+                    let text = match shown(text, ask)? {
+                        Some(shown) => list_told(&shown, ask, session)?,
+                        None => result_told(text, id.ok_or(NO_MESSAGE)?, result, ask, session)?,
+                    };
                     return Ok(Self::Answer(StatusCode::OK, text));
                 }
                 let error = top.get("error").ok_or(NO_MESSAGE)?;
@@ -132,6 +136,22 @@ pub(super) fn discovery(id: &RequestId, session: &Session) -> Bytes {
         session.about.server
     )
     .into()
+}
+
+/// A list of tools for a credential that may not call all of them; none where nothing is left out.
+fn shown(text: &str, ask: &Ask) -> Result<Option<String>, Cause> {
+    if ask.wants != Wants::Tools || ask.reach.is_whole() {
+        return Ok(None);
+    }
+    let shown = catalogue::message(text.as_bytes(), &ask.reach, false)?;
+    shown.map(String::from_utf8).transpose().map_err(|_bytes| NO_MESSAGE)
+}
+
+fn list_told(text: &str, ask: &Ask, session: &Session) -> Result<Bytes, Cause> {
+    let raw: &RawValue = serde_json::from_str(text).map_err(|_fault| NO_MESSAGE)?;
+    let top = Members::read(raw).ok_or(NO_MESSAGE)?;
+    let (id, result) = top.get("id").zip(top.get("result")).ok_or(NO_MESSAGE)?;
+    result_told(text, id, result, ask, session)
 }
 
 fn result_told(text: &str, id: &RawValue, result: &RawValue, ask: &Ask, session: &Session) -> Result<Bytes, Cause> {

@@ -1,4 +1,5 @@
-use super::{message, within};
+use super::message;
+use crate::edge::forward::edited::within;
 use crate::edge::forward::sse;
 
 /// What becomes of an answer with this result; `None` where its bytes stay.

@@ -34,6 +34,8 @@ fn causes() -> Vec<Cause> {
         Cause::TenantFull { most: 1 },
         Cause::EdgeBusy,
         Cause::NotRecorded,
+        Cause::ToolDenied { tool: "exec".to_owned() },
+        Cause::OutOfScope,
         Cause::Unparsable,
         Cause::BadShape("it is no object"),
         Cause::Repeated { member: "id".to_owned(), place: "the message" },

@@ -9,6 +9,7 @@ use kit::{Secret, Tenant};
 
 use super::super::ledger::{Ledger, NewCredential};
 use super::{ClearRule, Credentials, Life, Opener, Verdict};
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, Principal};
 use crate::store::{Loose, Opening, Warning};
 
@@ -324,7 +325,14 @@ fn rule() -> ClearRule {
 }
 
 fn wanted(label: &str, catalogue: Catalogue) -> NewCredential {
-    NewCredential { tenant: tenant(label), catalogue, backend: "jail".to_owned(), name: None, expires: None }
+    NewCredential {
+        tenant: tenant(label),
+        catalogue,
+        backend: "jail".to_owned(),
+        name: None,
+        expires: None,
+        reach: Reach::default(),
+    }
 }
 
 fn tenant(label: &str) -> Tenant {

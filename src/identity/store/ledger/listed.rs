@@ -6,6 +6,7 @@ use kit::Tenant;
 
 use super::super::format::{Clear, Hashed};
 use super::super::token::id_of_clear;
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, CredentialId};
 
 /// A credential without its secret.
@@ -24,6 +25,8 @@ pub struct Listed {
     pub expires: Option<Duration>,
     /// The one that was minted in its place.
     pub replaced_by: Option<CredentialId>,
+    /// What it may use of what it reaches.
+    pub reach: Reach,
 }
 
 impl Listed {
@@ -38,6 +41,7 @@ impl From<(CredentialId, Hashed)> for Listed {
     fn from((id, hashed): (CredentialId, Hashed)) -> Self {
         Self {
             id,
+            reach: hashed.reach(),
             tenant: hashed.tenant,
             catalogue: Some(hashed.catalogue),
             backend: None,
@@ -60,6 +64,7 @@ impl From<(String, Clear)> for Listed {
             name: None,
             expires: None,
             replaced_by: None,
+            reach: Reach::default(),
         }
     }
 }

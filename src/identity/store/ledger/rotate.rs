@@ -37,7 +37,7 @@ pub enum Old {
 }
 
 impl Ledger {
-    /// Mints a successor with the same tenant, reach, name and span of life, and lets the old one end.
+    /// Mints a successor with the same tenant, catalogue, bounds, name and span of life, and lets the old one end.
     ///
     /// # Errors
     /// When there is none with that id, it has a successor already, or the store is the original's and there is to be a
@@ -76,6 +76,8 @@ fn replace_hashed(
         name: old.name.clone(),
         expires: old.expires.map(|expires| now.saturating_add(expires.saturating_sub(old.created).max(1))),
         replaced_by: None,
+        tools: old.tools.clone(),
+        scopes: old.scopes.clone(),
     };
     let end = now.saturating_add(wanted.grace.as_secs());
     let end = old.expires.map_or(end, |expires| expires.min(end));

@@ -6,6 +6,7 @@ use kit::Tenant;
 
 use super::super::format::Document;
 use super::{Ledger, LedgerError, NewCredential, Old, Rotation, Upgraded};
+use crate::identity::reach::Reach;
 use crate::identity::{Catalogue, CredentialId};
 use crate::store::{ChangeError, Digest, Document as _, FormatError, Loose, ReadError, Step, Warning};
 
@@ -244,6 +245,7 @@ fn wanted(label: &str, name: Option<&str>) -> NewCredential {
         backend: "jail".to_owned(),
         name: name.map(str::to_owned),
         expires: None,
+        reach: Reach::default(),
     }
 }
 

@@ -44,6 +44,8 @@ impl Ledger {
                         name: None,
                         expires: None,
                         replaced_by: None,
+                        tools: None,
+                        scopes: None,
                     };
                     (id_of_clear(token), hashed)
                 })
