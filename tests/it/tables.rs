@@ -22,6 +22,7 @@ const LISTS: &[(&str, &str, &[std::ops::RangeInclusive<usize>])] = &[
     ("tests/conformance/README.md", "TX", &[1..=10]),
     ("tests/conformance/README.md", "GW", &[1..=16]),
     ("tests/conformance/README.md", "RS", &[1..=15]),
+    ("tests/conformance/README.md", "AS", &[1..=10]),
     ("tests/it/README.md", "B", &[1..=35]),
     // With gaps, as the cases have.
     ("tests/it/README.md", "E", &[1..=2, 4..=5, 7..=8, 10..=11, 13..=14, 16..=17, 19..=20, 22..=23, 25..=26]),

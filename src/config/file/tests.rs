@@ -40,6 +40,10 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.audit.rotate_bytes.map(Into::into), Some(audit.terms.rotate_bytes));
     assert_eq!(file.audit.daily, Some(audit.terms.daily));
     assert_eq!(file.audit.keep.map(Into::into), Some(audit.keep));
+    let lives = crate::oauth::state::Lives::default();
+    assert_eq!(file.oauth.registration, Some(true));
+    assert_eq!((file.oauth.access, file.oauth.refresh), (Some(lives.access), Some(lives.idle)));
+    assert_eq!(file.oauth.login, Some(lives.grant));
     let default = crate::worker::terms::Bounds::default();
     // Far from what is said, so that each is seen to be said.
     let none = WorkerLimits::default().over(&crate::worker::terms::Bounds {
@@ -64,6 +68,7 @@ fn the_example_has_every_key_there_is() {
         ("[limits.worker]\n", 5),
         ("[tls]\n", 4),
         ("[acme]\n", 7),
+        ("[oauth]\n", 7),
         ("[[tls.certificate]]\n", 2),
         (whole, 8),
         (&format!("{whole}[worker.limits]\n"), 5),
@@ -99,6 +104,13 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[limits.worker]\nhead = \"2d\"", "p.toml:2:8: `head` is out of bounds; a time from 1s to 86400s"),
         ("[limits.worker]\nhaed = \"2d\"", "p.toml:2:1: unknown member `haed`; did you mean `head`?"),
         ("[tls]\ncert = \"a\"", "p.toml:1:1: missing field `key`"),
+        ("[oauth]\npublic_url = \"http://mcp.example.org\"", "p.toml:2:14: it must begin with https://"),
+        ("[oauth]\npublic_url = \"https://mcp.example.org/mcp\"", "p.toml:2:14: an origin alone is wanted"),
+        ("[oauth]\npublic_url = \"mcp.example.org\"", "p.toml:2:14: a URL is wanted"),
+        ("[oauth]\naccess = \"86401s\"", "p.toml:2:10: an access token is good for 1d at most"),
+        ("[oauth]\naccess = \"soon\"", "p.toml:2:10: a time is wanted"),
+        ("[oauth]\nbearer_hosts = [\"https://x\"]", "p.toml:2:16: no Host header can be this"),
+        ("[oauth]\nregistraton = true", "p.toml:2:1: unknown key `registraton`; did you mean `registration`?"),
         ("bind = ", "p.toml:1:"),
     ] {
         let fault = parse(text).expect_err(text);
@@ -122,6 +134,7 @@ fn every_fault_is_told_at_once_each_with_its_place() {
 #[test]
 fn no_tenant_is_promised_more_than_a_quarter_of_all_exchanges() {
     assert!(parse("[limits]\nexchanges = 100\nexchanges_per_tenant = 25").is_ok());
+    assert!(parse("[oauth]\naccess = \"1d\"").is_ok());
     assert!(parse("[limits]\nexchanges = 3\nexchanges_per_tenant = 1").is_ok());
     assert!(parse("[limits]\nexchanges = 100").is_ok(), "what nobody said is fitted");
     let fault = parse("[limits]\nexchanges = 100\nexchanges_per_tenant = 26").expect_err("too many");

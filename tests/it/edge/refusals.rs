@@ -43,7 +43,7 @@ async fn a_page_elsewhere_cannot_call() {
 }
 
 /// Whatever the edge serves, or another server would.
-pub(super) const PATHS: [&str; 26] = [
+pub(super) const PATHS: [&str; 27] = [
     "/mcp",
     "/mcp/",
     "//mcp",
@@ -68,6 +68,7 @@ pub(super) const PATHS: [&str; 26] = [
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",
     "/.well-known/oauth-authorization-server",
+    "/.well-known/acme-challenge/",
     "/",
     "/favicon.ico",
 ];
