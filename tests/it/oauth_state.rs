@@ -1,5 +1,6 @@
 //! The OAuth state as the program treats it: made by commands, followed by a service, whole after any death.
 
+mod clicked;
 mod kills;
 mod served;
 mod verbs;
