@@ -18,6 +18,7 @@
 mod kept;
 #[cfg(feature = "tls")]
 mod order;
+#[cfg(feature = "tls")]
 mod schedule;
 mod settings;
 #[cfg(feature = "tls")]

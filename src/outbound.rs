@@ -140,7 +140,7 @@ impl Outbound {
     }
 
     /// One that finds these names at these addresses and reaches loopback, where `trust` says so.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "tls"))]
     pub(crate) fn for_test(names: &[(&str, &[&str])], trust: &Trust) -> Self {
         Self::through(Dialler::for_test(names, trust), trust).expect("a build with TLS")
     }

@@ -25,7 +25,7 @@ pub(super) struct Dialler {
 enum Names {
     /// The host's resolver, with its `hosts` file.
     System,
-    #[cfg(test)]
+    #[cfg(all(test, feature = "tls"))]
     Told(std::collections::HashMap<String, Vec<IpAddr>>),
 }
 
@@ -78,7 +78,7 @@ impl Dialler {
                 });
                 looked_up.await.map_err(io::Error::other)?
             }
-            #[cfg(test)]
+            #[cfg(all(test, feature = "tls"))]
             Names::Told(names) => names.get(&name).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
         }
     }
@@ -91,7 +91,7 @@ impl Dialler {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "tls"))]
     pub(super) fn for_test(names: &[(&str, &[&str])], trust: &Trust) -> Self {
         let read = |list: &[&str]| list.iter().map(|address| address.parse().expect("an address")).collect();
         let names = names.iter().map(|(name, list)| ((*name).to_owned(), read(list))).collect();

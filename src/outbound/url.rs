@@ -101,11 +101,13 @@ impl HttpsUrl {
     }
 
     /// What stands behind the host.
+    #[cfg(any(feature = "tls", test))]
     pub(super) fn target(&self) -> Uri {
         Uri::from(self.path.clone())
     }
 
     /// What stands in `Host`.
+    #[cfg(any(feature = "tls", test))]
     pub(super) fn authority(&self) -> String {
         if self.port == PORT { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }

@@ -140,7 +140,7 @@ impl Keys {
     }
 
     /// As if so much time had gone by since they were seen and asked for.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "tls"))]
     pub(super) fn age_for_test(&self, by: Duration) {
         let mut held = self.lock();
         held.seen = held.seen.and_then(|seen| seen.checked_sub(by));
