@@ -19,7 +19,7 @@ fn text(reply: &Reply) -> String {
 
 fn consent(name: &str, redirect: &str, wrong: Option<&str>) -> Reply {
     let ask = Ask {
-        client: ClientId::parse("https://evil.example/\"><script>").expect("an id"),
+        client: ClientId::parse("https://evil.example/'><script>").expect("an id"),
         redirect: Redirect::parse(redirect).expect("a redirect"),
         state: None,
         challenge: Challenge::parse(&"A".repeat(43)).expect("a challenge"),
