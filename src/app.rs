@@ -313,11 +313,34 @@ fn loose_at(config: &Config, path: &Path, own: impl Fn(&StateDir) -> PathBuf) ->
     if is_own { Loose::Refuse } else { Loose::Warn }
 }
 
+/// What an operator should know of a configuration that is served nevertheless; blocking.
+#[must_use]
+pub fn warnings(config: &Config) -> Vec<String> {
+    let Some(oauth) = &config.oauth else { return Vec::new() };
+    let file = File::at(oauth.state.clone(), loose_at(config, &oauth.state, StateDir::oauth));
+    let state = file.read().ok().map(|(state, _)| state);
+    let url = oauth.settings.public_url.as_str();
+    let others = state.map_or(0, |state| state.grants_for_others(url, kit::clock::since_epoch()));
+    (others > 0).then(|| moved(others, url)).into_iter().collect()
+}
+
+/// Tokens are for the address that they were asked for, so another one ends them all.
+fn moved(grants: usize, url: &str) -> String {
+    let (grants, whose) =
+        if grants == 1 { ("1 grant is".to_owned(), "its") } else { (format!("{grants} grants are"), "their") };
+    format!(
+        "{grants} for another public URL than {url}: {whose} clients are refused, and must be let in again by an invite"
+    )
+}
+
 /// The OAuth state, there from now on: an edge asks again and again for a file that is not.
 fn oauth_file(config: &Config) -> Result<Option<File>, BuildError> {
     let Some(oauth) = &config.oauth else { return Ok(None) };
     let file = File::at(absolute(&oauth.state)?, loose_at(config, &oauth.state, StateDir::oauth));
     file.make()?;
+    for warning in warnings(config) {
+        tracing::warn!("{warning}");
+    }
     Ok(Some(file))
 }
 

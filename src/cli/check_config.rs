@@ -40,7 +40,12 @@ impl CheckConfig {
             return Ok(0);
         }
         let problems = match self.serve.config(verbosity) {
-            Ok(config) => app::problems(&config),
+            Ok(config) => {
+                for warning in app::warnings(&config) {
+                    say::talk(&format!("warning: {warning}"));
+                }
+                app::problems(&config)
+            }
             Err(fault) if fault.is_usage() => return Err(fault),
             Err(fault) => fault.problems(),
         };

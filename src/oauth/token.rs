@@ -102,7 +102,7 @@ pub(super) fn refused(unkept: &Unkept) -> Fault {
             "Too many others ask at the moment. Nothing was done. Try again in a second.",
         ),
         Unkept::Late { .. } => (
-            Reason::ServerError,
+            Reason::TemporarilyUnavailable,
             "The server does not know whether it was done. Try again; if that is refused, log in again.",
         ),
         Unkept::Fault => (Reason::ServerError, "The server cannot keep it at the moment. Tell the operator."),

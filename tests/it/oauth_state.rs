@@ -4,6 +4,7 @@ mod clicked;
 mod kills;
 mod served;
 mod verbs;
+mod written;
 
 use std::path::Path;
 use std::process::Output;

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use crate::admin::words::{Answer, Part, PileKept, Request, Shown};
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::Failure;
+use crate::cli::oauth::{self, OAuthState};
 use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Store};
+use crate::oauth::state::Gone;
 
 /// Show a tenant: its state, what it uses, and its settings with where each comes from; a name, a tab and a value a
 /// line.
@@ -29,6 +31,16 @@ pub(super) struct Show {
 
     #[command(flatten)]
     store: Store,
+
+    #[command(flatten)]
+    oauth: OAuthState,
+}
+
+/// By what a tenant is reached.
+#[derive(Clone, Copy)]
+struct Access {
+    tokens: usize,
+    logins: Gone,
 }
 
 impl Show {
@@ -41,10 +53,12 @@ impl Show {
         closed?;
         let listed = store::listed(&self.store.ledger(&state)).await?;
         let tokens = listed.iter().filter(|credential| credential.tenant == self.name).count();
+        let logins = oauth::of_tenant(&self.oauth.file(&state), &self.name).await?;
+        let access = Access { tokens, logins };
         if self.json {
-            say::data(&object(&shown, tokens).to_string())
+            say::data(&object(&shown, access).to_string())
         } else {
-            say::data(&lines(&shown, tokens))
+            say::data(&lines(&shown, access))
         }
         Ok(())
     }
@@ -59,7 +73,7 @@ pub(super) fn state(sandbox: &crate::admin::words::Sandbox) -> &'static str {
     }
 }
 
-fn object(shown: &Shown, tokens: usize) -> Value {
+fn object(shown: &Shown, access: Access) -> Value {
     let part = |part: Part| json!({ "used": part.used, "bound": part.bound });
     let settings: serde_json::Map<String, Value> = settings(shown)
         .into_iter()
@@ -68,12 +82,12 @@ fn object(shown: &Shown, tokens: usize) -> Value {
     json!({
         "v": 1, "tenant": shown.sandbox.tenant, "state": state(&shown.sandbox), "live": shown.sandbox.live,
         "disabled": shown.sandbox.disabled, "handles": shown.sandbox.handles, "jobs": shown.sandbox.jobs,
-        "tokens": tokens, "pile": pile(shown.pile), "pile_folder": shown.pile_folder, "pile_bytes": shown.pile_bytes,
+        "tokens": access.tokens, "grants": access.logins.grants, "invites": access.logins.invites, "pile": pile(shown.pile), "pile_folder": shown.pile_folder, "pile_bytes": shown.pile_bytes,
         "disk_quota": shown.disk_quota, "disk": part(shown.disk), "inodes": part(shown.inodes), "settings": settings,
     })
 }
 
-fn lines(shown: &Shown, tokens: usize) -> String {
+fn lines(shown: &Shown, access: Access) -> String {
     let of = |part: Part, show: fn(u64) -> String| match part.bound {
         Some(bound) => format!("{} of {}", show(part.used), show(bound)),
         None => show(part.used),
@@ -83,13 +97,15 @@ fn lines(shown: &Shown, tokens: usize) -> String {
         format!("state\t{}", state(&shown.sandbox)),
         format!("handles\t{}", shown.sandbox.handles),
         format!("jobs\t{}", shown.sandbox.jobs),
-        format!("tokens\t{tokens}"),
+        format!("tokens\t{}", access.tokens),
+        format!("grants\t{}", access.logins.grants),
+        format!("invites\t{}", access.logins.invites),
         format!("pile\t{}\t{}", pile(shown.pile), size(shown.pile_bytes)),
         format!("disk\t{}\t{}", of(shown.disk, size), shown.disk_quota),
         format!("inodes\t{}", of(shown.inodes, |count| count.to_string())),
     ];
     if let Some(folder) = &shown.pile_folder {
-        lines.insert(6, format!("pile_folder\t{}", folder.display()));
+        lines.insert(8, format!("pile_folder\t{}", folder.display()));
     }
     lines.extend(settings(shown).into_iter().map(|(name, value, origin)| {
         let sized = matches!(name, "memory" | "file_size" | "disk");

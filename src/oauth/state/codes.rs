@@ -45,6 +45,7 @@ impl State {
         }
         let name = self.admitted(&consent.client, &consent.redirect)?;
         let tenant = self.inviting(&consent, now)?.tenant.clone();
+        self.has_room(&tenant)?;
         if self.codes.len() >= MOST_CODES {
             return Err(Denied::Full(Full::Codes { most: MOST_CODES }));
         }
@@ -74,7 +75,7 @@ impl State {
         Ok(Outcome::Agreed { tenant })
     }
 
-    /// Turns a code into a grant. Whatever comes of it, the code is used up.
+    /// Turns a code into a grant. Whatever comes of it, the code is used up, unless there is no room.
     pub(super) fn redeem(&mut self, redemption: Redemption, now: Moment) -> Result<Outcome, Denied> {
         if self.grants.contains_key(&redemption.grant) {
             return Err(Denied::Taken);

@@ -1,5 +1,7 @@
 //! What a login gave: the right of a client to act as a tenant.
 
+use std::time::Duration;
+
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +12,7 @@ use super::change::{MOST_ACCESS_LIFE, Outcome, Redemption, Revocation};
 use super::client::ClientName;
 use super::codes::Code;
 use super::denied::{Denied, Full};
-use super::ids::ClientId;
+use super::ids::{ClientId, GrantId};
 use super::moment::Moment;
 use super::refresh::Refresh;
 use super::scopes::Scopes;
@@ -96,7 +98,12 @@ impl AccessToken {
 
 impl State {
     pub(super) fn grant(&mut self, code: Code, redemption: Redemption, now: Moment) -> Result<Outcome, Denied> {
-        self.make_room(&code.tenant)?;
+        if let Err(full) = self.has_room(&code.tenant) {
+            // That is nobody's doing who brings a code; it can be brought again.
+            self.codes.push(code);
+            return Err(full);
+        }
+        self.make_room(&code.tenant);
         let Redemption { grant: id, access, refresh, lives, .. } = redemption;
         let refresh = refresh.map(|digests| Refresh::new(digests, lives, now));
         let granted = Outcome::Granted {
@@ -124,15 +131,30 @@ impl State {
         Ok(granted)
     }
 
+    /// Whether another grant of this tenant has room, if need be in place of another of its own.
+    pub(super) fn has_room(&self, tenant: &Tenant) -> Result<(), Denied> {
+        let fits = self.grants.len() < MOST_GRANTS || self.theirs(tenant).count() >= MOST_GRANTS_OF_TENANT;
+        if fits { Ok(()) } else { Err(Denied::Full(Full::Grants { most: MOST_GRANTS })) }
+    }
+
     /// A tenant that has too many loses the one that was renewed least lately; no tenant loses one to another.
-    fn make_room(&mut self, tenant: &Tenant) -> Result<(), Denied> {
-        let theirs = || self.grants.iter().filter(|(_, grant)| grant.tenant == *tenant);
-        if theirs().count() >= MOST_GRANTS_OF_TENANT {
-            let idle = theirs().min_by_key(|(_, grant)| grant.last()).map(|(id, _)| id.clone());
+    fn make_room(&mut self, tenant: &Tenant) {
+        if self.theirs(tenant).count() >= MOST_GRANTS_OF_TENANT {
+            let idle = self.theirs(tenant).min_by_key(|(_, grant)| grant.last()).map(|(id, _)| id.clone());
             self.grants.retain(|id, _| Some(id) != idle.as_ref());
         }
-        let full = self.grants.len() >= MOST_GRANTS;
-        if full { Err(Denied::Full(Full::Grants { most: MOST_GRANTS })) } else { Ok(()) }
+    }
+
+    fn theirs(&self, tenant: &Tenant) -> impl Iterator<Item = (&GrantId, &Grant)> {
+        self.grants.iter().filter(move |(_, grant)| grant.tenant == *tenant)
+    }
+
+    /// How many grants count that are not for this resource.
+    #[must_use]
+    pub fn grants_for_others(&self, resource: &str, now: Duration) -> usize {
+        let now = Moment::of(now);
+        let is_other = |grant: &&Grant| grant.resource.as_deref() != Some(resource) && grant.counts(now);
+        self.grants.values().filter(is_other).count()
     }
 
     /// Ends what a client gives back: an access token alone, or with a refresh token its whole grant.

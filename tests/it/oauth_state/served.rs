@@ -11,7 +11,7 @@ use crate::http::post;
 use crate::process::{Service, playground, run, text};
 
 /// The original's command line with logins.
-fn native(place: &Path) -> Command {
+pub(super) fn native(place: &Path) -> Command {
     let mut command = playground(["mcp-http", "--backend", "jail", "--bind", "127.0.0.1:0", "--tokens", "tokens.json"]);
     command.args(["--faculties-workers", "workers.json", "--public-url", RESOURCE, "--oauth-state", "oauth.json"]);
     command.current_dir(place).stdout(Stdio::null());

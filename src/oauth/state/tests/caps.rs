@@ -154,14 +154,17 @@ fn one_grant_more_than_there_may_be_is_refused_and_puts_nobody_out() {
         let tenant = Tenant::parse(&format!("t{}", place / 100)).unwrap();
         world.state.grants.insert(id, crate::oauth::state::Grant { tenant, ..grant.clone() });
     }
-    let invite = world.invite("new", None);
-    let code = world.consent(&login, &invite).unwrap();
-    assert_eq!(world.redeem(&login, &code).err(), Some(Denied::Full(Full::Grants { most: MOST_GRANTS })));
+    let invite = world.invite("new", Some(1));
+    let full = Denied::Full(Full::Grants { most: MOST_GRANTS });
+    assert_eq!(world.consent(&login, &invite).err(), Some(full));
     assert!(world.state.grants.contains_key(&id) && world.who(&tokens.access).is_some());
     let other = crate::oauth::state::GrantId::parse("grant-1").unwrap();
-    world.state.grants.remove(&other);
+    let last = world.state.grants.remove(&other).unwrap();
     let code = world.consent(&login, &invite).unwrap();
-    assert!(world.redeem(&login, &code).is_ok());
+    world.state.grants.insert(other.clone(), last);
+    assert_eq!(world.redeem(&login, &code).err(), Some(full), "in the meantime another came");
+    world.state.grants.remove(&other);
+    assert!(world.redeem(&login, &code).is_ok(), "the code can be brought again");
 }
 
 #[test]
