@@ -26,6 +26,8 @@ mod check_config;
 #[cfg(feature = "mcp-http")]
 mod clean;
 #[cfg(feature = "mcp-http")]
+mod connect;
+#[cfg(feature = "mcp-http")]
 mod doctor;
 #[cfg(feature = "mcp-http")]
 mod door;
@@ -53,6 +55,8 @@ mod serve;
 mod session_key;
 #[cfg(feature = "mcp-http")]
 mod shell;
+#[cfg(feature = "mcp-http")]
+mod status;
 #[cfg(feature = "mcp-http")]
 mod store;
 #[cfg(feature = "mcp-http")]
@@ -121,9 +125,13 @@ enum Verb {
     #[cfg(feature = "tls")]
     Cert(cert::Cert),
     #[cfg(feature = "mcp-http")]
+    Connect(connect::Connect),
+    #[cfg(feature = "mcp-http")]
     Exec(exec::Exec),
     #[cfg(feature = "mcp-http")]
     Shell(shell::Shell),
+    #[cfg(feature = "mcp-http")]
+    Status(status::Status),
     #[cfg(feature = "mcp-http")]
     Doctor(doctor::Doctor),
     #[cfg(feature = "mcp-http")]
@@ -171,6 +179,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Serve(serve) => serve.run(verbosity),
         #[cfg(feature = "mcp-http")]
         Verb::Reload(reload) => reload.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Connect(connect) => connect.run(),
         Verb::Mcp(mcp) => mcp.run(),
         #[cfg(feature = "mcp-http")]
         Verb::User(user) => user.run(),
@@ -195,6 +205,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Worker(worker) => return worker.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
+        Verb::Status(status) => return status.run().map_or_else(|failure| report(&failure), ExitCode::from),
+        #[cfg(feature = "mcp-http")]
         Verb::Doctor(doctor) => return doctor.run().map_or_else(|failure| report(&failure), ExitCode::from),
         #[cfg(feature = "mcp-http")]
         Verb::Exec(exec) => return exec.run().map_or_else(|failure| report(&failure), ExitCode::from),
@@ -217,6 +229,8 @@ impl Verb {
             Self::CheckConfig(check) => check.is_for_programs(),
             Self::Worker(worker) => worker.is_for_programs(),
             Self::Token(token) => token.is_for_programs(),
+            Self::Connect(connect) => connect.is_for_programs(),
+            Self::Status(status) => status.is_for_programs(),
             Self::Invite(invite) => invite.is_for_programs(),
             Self::Grant(grant) => grant.is_for_programs(),
             #[cfg(feature = "tls")]
