@@ -14,6 +14,7 @@ mod secrets;
 mod session_keys;
 mod strict;
 mod tls_files;
+mod trust;
 pub mod words;
 mod worker_half;
 
@@ -50,6 +51,7 @@ pub use secrets::{SecretError, bearer, fresh as fresh_token};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use strict::StrictFault;
 pub use tls_files::TlsFault;
+pub use trust::TrustFault;
 pub use worker_half::worker_main;
 
 /// The hidden verbs of the children.
@@ -119,6 +121,8 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
             loose: loose_at(&config, &oauth.state, StateDir::oauth),
             settings: oauth.settings.clone(),
         }),
+        external: config.external.clone(),
+        trust: trust::read(&config)?,
         backend: config.backend.clone(),
         sandbox,
         native,
@@ -178,6 +182,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| kit::chain(fault)).collect();
+    problems.extend(trust::read(config).err().map(|fault| kit::chain(&fault)));
     problems.extend(edge_user(config).err().map(|fault| kit::chain(&fault)));
     let monitoring = config.admin_socket.as_deref().map(socket::could_listen);
     problems.extend(monitoring.and_then(Result::err).map(|fault| kit::chain(&fault)));

@@ -31,6 +31,10 @@ pub struct Config {
     pub credentials: PathBuf,
     /// Where clients log in themselves, where they can.
     pub oauth: Option<OAuth>,
+    /// Somebody else's authorization server, whose tokens count too.
+    pub external: Option<crate::oauth::issuer::Settings>,
+    /// The test door: documents are fetched from loopback too, believing this authority.
+    pub fetch_from_loopback: Option<PathBuf>,
     /// The session keys that several edges share [default: the state's own, else ones that end with the process].
     pub session_key_file: Option<PathBuf>,
     /// Where monitoring asks: a unix socket [default: the state's own, else none].

@@ -2,7 +2,7 @@
 //!
 //! This room knows nothing of the path of a request through the edge. [`state`] is what outlives a process, with every
 //! rule that must hold across processes; [`keeper`] is how the edge, which opens no file, reads and changes it.
-//! [`issuer`] is somebody else's authorization server, for an operator who has one already.
+//! [`documents`] are clients that need not register. [`issuer`] is somebody else's authorization server, for an operator who has one already.
 //! [`Service`] is what clients and people speak with:
 //!
 //! ```text
@@ -20,6 +20,7 @@
 mod ask;
 mod caller;
 mod destination;
+pub mod documents;
 mod fault;
 mod form;
 mod gate;

@@ -84,7 +84,8 @@ fn fresh(first: &Config, config: &Config, changeable: Changeable, now: &BeginEdg
 /// Tokens are for the public URL of the start; everything else of logins may change.
 fn oauth(now: OAuth, config: &Config) -> OAuth {
     let Some(said) = &config.oauth else { return now };
-    let settings = Settings { public_url: now.settings.public_url.clone(), ..said.settings.clone() };
+    let Settings { public_url, external, .. } = now.settings.clone();
+    let settings = Settings { public_url, external, ..said.settings.clone() };
     OAuth { settings, ..now }
 }
 
@@ -94,6 +95,7 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.bind != config.bind, "the address to listen on"),
         (first.state != config.state, "the state directory"),
         (first.credentials != config.credentials, "the credential store"),
+        (first.external != config.external, "the external issuer"),
         (first.admin_socket != config.admin_socket, "the socket for monitoring"),
         (first.backend != config.backend, "the backend"),
         (!first.upstreams.is_kind_of(&config.upstreams), "which sandbox worker there is"),

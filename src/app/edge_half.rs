@@ -5,6 +5,7 @@
 mod authority;
 #[cfg(feature = "tls")]
 mod certificates;
+mod external;
 mod keeping;
 mod openings;
 mod pages;
@@ -37,7 +38,10 @@ use crate::edge::redirect::Challenges;
 use crate::edge::{self, Door, Meters};
 use crate::identity::store::Credentials;
 use crate::oauth::Service;
+use crate::oauth::documents::Documents;
+use crate::oauth::issuer::Issuer;
 use crate::oauth::keeper::Keeper;
+use crate::outbound::Outbound;
 use crate::store::Watched;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
@@ -46,6 +50,7 @@ use crate::worker::{Presence, Routes};
 use authority::{Anyone, Logins};
 #[cfg(feature = "tls")]
 use certificates::Certificates;
+use external::External;
 use keeping::{Asked, Keeping};
 use openings::Openings;
 use process::Process;
@@ -208,11 +213,14 @@ async fn serve(
     };
     let routes = upstreams.routes(&begin)?;
     upstreams.follow(&tasks);
+    let outbound = outbound(&begin)?;
     let service = begin.oauth.as_ref().zip(logins.as_ref()).map(|(oauth, logins)| {
         let keeper: Arc<dyn Keeper> = logins.keeper.clone();
-        Service::new(oauth.settings.clone(), keeper)
+        Service::new(oauth.settings.clone(), keeper).with_documents(outbound.clone().map(Documents::new))
     });
-    let authority = Anyone { credentials, logins };
+    let external = begin.external.clone().zip(outbound);
+    let external = external.map(|(settings, outbound)| External::new(Issuer::new(settings, outbound, tasks.clone())));
+    let authority = Anyone { credentials, logins, external };
     let watching = authority.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
     let (reload, reloads) = mpsc::channel(1);
@@ -282,6 +290,16 @@ async fn serve(
         }
     }
     Ok(())
+}
+
+/// The way to other machines, where somebody is to be asked. A build without TLS has none, which only an issuer needs.
+fn outbound(begin: &BeginEdge) -> Result<Option<Outbound>, Fault> {
+    match begin.trust.as_ref().map(Outbound::new) {
+        None => Ok(None),
+        Some(Ok(outbound)) => Ok(Some(outbound)),
+        Some(Err(fault)) if begin.external.is_some() => Err(fault.into()),
+        Some(Err(_)) => Ok(None),
+    }
 }
 
 /// The limits within what this process may open.

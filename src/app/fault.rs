@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::{AcmeFault, KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, WorkerFault};
+use super::{AcmeFault, KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, TrustFault, WorkerFault};
 use crate::admin::socket::SocketError;
 use crate::state::StateError;
 use crate::store::ChangeError;
@@ -47,6 +47,8 @@ pub enum BuildError {
     Tls(#[from] TlsFault),
     #[error(transparent)]
     Acme(#[from] AcmeFault),
+    #[error("whom to believe when documents are fetched")]
+    Trust(#[from] TrustFault),
     #[error("the service did not start")]
     Ended(Outcome),
 }

@@ -114,6 +114,10 @@ pub struct BeginEdge {
     pub loose: Loose,
     /// Where clients log in themselves.
     pub oauth: Option<OAuth>,
+    /// Somebody else's authorization server, whose tokens count too.
+    pub external: Option<crate::oauth::issuer::Settings>,
+    /// Whom to believe when other machines are asked; nobody is where there is nothing to ask.
+    pub trust: Option<Trust>,
     /// The backend that a credential of the original's form must name.
     pub backend: String,
     pub sandbox: Option<Upstream>,

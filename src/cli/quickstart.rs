@@ -154,6 +154,8 @@ impl Quickstart {
         Config {
             oauth: None,
             bearer_hosts: Vec::new(),
+            external: None,
+            fetch_from_loopback: None,
             bind: self.bind,
             credentials: state.credentials(),
             session_key_file: None,
@@ -213,7 +215,7 @@ impl From<BuildError> for Failure {
                 Self::new(fault).code(Code::Configuration).hint(remedy)
             }
             BuildError::Several(faults) => Self::all(faults.into_iter().map(Self::from)),
-            fault @ (BuildError::Acme(_) | BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_)) => {
+            fault @ (BuildError::Acme(_) | BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_) | BuildError::Trust(_)) => {
                 Self::new(fault).code(Code::Configuration)
             }
             fault @ (BuildError::Bind { .. } | BuildError::Io(..) | BuildError::OAuth(_) | BuildError::Ended(_)) => Self::new(fault),

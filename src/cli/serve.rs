@@ -154,6 +154,11 @@ pub(super) struct Serve {
     #[command(flatten)]
     acme: Acme,
 
+    /// For tests alone: fetch the documents of clients and issuers from this machine's loopback too, believing the
+    /// authorities in this file.
+    #[arg(long, value_name = "CA_FILE", hide = true)]
+    dangerously_fetch_from_loopback: Option<PathBuf>,
+
     /// How long running calls may take to end when the service stops [default: 30].
     #[arg(long, value_name = "SECONDS")]
     drain_secs: Option<u64>,
@@ -247,6 +252,8 @@ impl Serve {
             state,
             credentials,
             oauth,
+            external: file.oauth.external.as_ref().map(|external| external.0.clone()),
+            fetch_from_loopback: self.dangerously_fetch_from_loopback.clone(),
             session_key_file: self.session_key_file.clone(),
             backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
             upstreams,
@@ -298,7 +305,12 @@ impl Serve {
             idle: file.refresh.unwrap_or(default.idle),
             grant: file.login.unwrap_or(default.grant),
         };
-        let settings = Settings { registration: file.registration.unwrap_or(true), lives, ..Settings::at(public_url) };
+        let settings = Settings {
+            registration: file.registration.unwrap_or(true),
+            lives,
+            external: file.external.as_ref().map(|external| external.0.clone()),
+            ..Settings::at(public_url)
+        };
         Ok(Some(OAuth { state, settings }))
     }
 

@@ -3,6 +3,7 @@
 //! It is read strictly: a key that nobody knows is refused with the nearest that is known. What it says counts less
 //! than a flag or the environment. Only a file that was named is read.
 
+mod external;
 mod oauth;
 mod recover;
 mod workers;
@@ -24,6 +25,7 @@ use crate::regular::{self, NotOpened};
 use crate::spelled;
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
+pub use external::External;
 pub use oauth::OAuth;
 
 /// The whole file. A key that is absent says nothing.

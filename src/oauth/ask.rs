@@ -35,13 +35,15 @@ pub(super) struct Shown {
 }
 
 /// Nobody can be sent back: who asks is not known, or not where the answer should go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unsendable {
     NoClient,
     UnknownClient,
     NoRedirect,
     ForeignRedirect,
     Unreadable,
+    /// It says that it is a document, and there is none that will do.
+    Undocumented(String),
 }
 
 /// Who asks, and where the answer should go.
@@ -107,8 +109,16 @@ impl Ask {
 }
 
 impl Unsendable {
+    /// What is wrong in words for whoever makes the application.
+    pub(super) fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Undocumented(why) => Some(why),
+            Self::NoClient | Self::UnknownClient | Self::NoRedirect | Self::ForeignRedirect | Self::Unreadable => None,
+        }
+    }
+
     /// What happened, and what a person can do.
-    pub(super) fn told(self) -> (&'static str, &'static str) {
+    pub(super) fn told(&self) -> (&'static str, &'static str) {
         match self {
             Self::NoClient => ("The application did not say which one it is.", "Start again from the application."),
             Self::UnknownClient => (
@@ -123,6 +133,10 @@ impl Unsendable {
                 "The address that you would be sent to is not one that the application has registered. \
                  This may be an attempt to take over your access.",
                 "Do not go on. Start again from the application itself, and not from a link that somebody gave you.",
+            ),
+            Self::Undocumented(_) => (
+                "What the application says of itself, at the address that it calls itself by, cannot be used.",
+                "Try again in a minute. If it stays so, tell whoever makes the application what stands below.",
             ),
             Self::Unreadable => (
                 "The request cannot be read: a part of it is repeated or damaged.",

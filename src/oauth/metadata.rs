@@ -10,12 +10,16 @@ use super::{PublicUrl, Settings};
 
 /// RFC 9728. A resource is called what its client calls it: the document at the origin's place names the origin, and that
 /// at the endpoint's the endpoint.
-pub(super) fn resource(url: &PublicUrl, route: Route) -> Value {
+pub(super) fn resource(settings: &Settings, route: Route) -> Value {
+    let url = &settings.public_url;
+    let external = settings.external.as_ref();
+    let scopes =
+        external.map_or_else(|| vec![scope::MCP], |external| external.scopes.iter().map(String::as_str).collect());
     let path = if route == Route::Endpoint { "/mcp" } else { "" };
     json!({
         "resource": url.at(path),
-        "authorization_servers": [url.as_str()],
-        "scopes_supported": [scope::MCP],
+        "authorization_servers": [external.map_or(url.as_str(), |external| &external.issuer)],
+        "scopes_supported": scopes,
         "bearer_methods_supported": ["header"],
         "resource_name": url.authority(),
     })

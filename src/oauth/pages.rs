@@ -111,9 +111,9 @@ impl Pages<'_> {
     }
 
     /// Nobody can be sent back.
-    pub(super) fn unsendable(&self, why: Unsendable) -> Reply {
+    pub(super) fn unsendable(&self, why: &Unsendable) -> Reply {
         let (what, next) = why.told();
-        self.problem(StatusCode::BAD_REQUEST, what, next, None, None)
+        self.problem(StatusCode::BAD_REQUEST, what, next, why.detail(), None)
     }
 
     /// The client asked wrongly. It is told by a link, which a person may follow or not.

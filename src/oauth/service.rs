@@ -13,6 +13,7 @@ use kit::Secret;
 
 use super::ask::{self, Ask, Asker, Shown, Unsendable};
 use super::destination::Destination;
+use super::documents::{DocumentUrl, Documents};
 use super::fault::{Fault, Reason};
 use super::form::Form;
 use super::gate::Gate;
@@ -30,6 +31,8 @@ pub struct Service {
     settings: Arc<Settings>,
     keeper: Arc<dyn Keeper>,
     lasting: Arc<Lasting>,
+    /// Where they can be fetched.
+    documents: Option<Documents>,
 }
 
 /// What goes on over settings.
@@ -42,7 +45,13 @@ impl Service {
     #[must_use]
     pub fn new(settings: Settings, keeper: Arc<dyn Keeper>) -> Self {
         let lasting = Lasting { gate: Gate::new(&settings.guesses), seal: Seal::fresh() };
-        Self { settings: Arc::new(settings), keeper, lasting: Arc::new(lasting) }
+        Self { settings: Arc::new(settings), keeper, lasting: Arc::new(lasting), documents: None }
+    }
+
+    /// The same for clients too that are documents.
+    #[must_use]
+    pub fn with_documents(self, documents: Option<Documents>) -> Self {
+        Self { documents, ..self }
     }
 
     /// The same under other settings: who was over a bound stays so, and pages that are open go on. The bounds of
@@ -81,9 +90,11 @@ impl Service {
     async fn serve(&self, route: Route, request: Request<Bytes>, from: Option<IpAddr>) -> Reply {
         match route {
             Route::Resource | Route::Endpoint => {
-                reply::json(StatusCode::OK, &metadata::resource(self.public_url(), route))
+                reply::json(StatusCode::OK, &metadata::resource(&self.settings, route))
             }
-            Route::Server => reply::json(StatusCode::OK, &metadata::server(&self.settings, false)),
+            // Somebody else does all that follows.
+            _ if self.settings.external.is_some() => reply::empty(StatusCode::NOT_FOUND),
+            Route::Server => reply::json(StatusCode::OK, &metadata::server(&self.settings, self.documents.is_some())),
             Route::Register => self.register(&request, from).await.unwrap_or_else(|fault| reply::fault(&fault)),
             Route::Token => self.token(&request).await.unwrap_or_else(|fault| reply::fault(&fault)),
             Route::Revoke => self.revoke(&request).await.unwrap_or_else(|fault| reply::fault(&fault)),
@@ -136,6 +147,10 @@ impl Service {
 
     /// A client that is not known registers again when it is told so, and asks a person again.
     async fn known(&self, client: &ClientId) -> Result<(), Fault> {
+        // Its document was looked at when a person agreed, and the code is for it alone.
+        if self.documents_of(client).is_some() {
+            return Ok(());
+        }
         let is_known = self.keeper.view().await.client(client).is_some();
         if is_known { Ok(()) } else { Err(caller::unknown()) }
     }
@@ -143,15 +158,15 @@ impl Service {
     /// The page that asks a person.
     async fn consent(&self, request: &Request<Bytes>) -> Reply {
         let Ok(form) = Form::parse(request.uri().query().unwrap_or_default()) else {
-            return self.pages().unsendable(Unsendable::Unreadable);
+            return self.pages().unsendable(&Unsendable::Unreadable);
         };
         let asker = match ask::asker(&form) {
             Ok(asker) => asker,
-            Err(why) => return self.pages().unsendable(why),
+            Err(why) => return self.pages().unsendable(&why),
         };
         let shown = match self.shown(&asker.client, &asker.redirect).await {
             Ok(shown) => shown,
-            Err(why) => return self.pages().unsendable(why),
+            Err(why) => return self.pages().unsendable(&why),
         };
         match ask::ask(&asker, &form, self.public_url()) {
             Ok(ask) => self.ask_person(&ask, &shown, &asker.destination, None),
@@ -171,7 +186,7 @@ impl Service {
             );
         }
         let form = std::str::from_utf8(request.body()).ok().and_then(|text| Form::parse(text).ok());
-        let Some(form) = form else { return self.pages().unsendable(Unsendable::Unreadable) };
+        let Some(form) = form else { return self.pages().unsendable(&Unsendable::Unreadable) };
         let ask = form.get("request").and_then(|text| self.lasting.seal.open(text, kit::clock::since_epoch()));
         let Some((ask, to)) = ask.and_then(|ask| ask.destination().ok().map(|to| (ask, to))) else {
             return self.pages().problem(
@@ -189,7 +204,7 @@ impl Service {
         // It may have been another one that this page was about.
         let shown = match self.shown(&ask.client, &ask.redirect).await {
             Ok(shown) => shown,
-            Err(why) => return self.pages().unsendable(why),
+            Err(why) => return self.pages().unsendable(&why),
         };
         let Some(invite) = form.get("invite").filter(|invite| invite.len() <= MOST_INVITE) else {
             return self.ask_person(&ask, &shown, &to, Some("Type or paste the invite code."));
@@ -234,8 +249,8 @@ impl Service {
             Unkept::Denied(Denied::InviteForAnotherClient | Denied::InviteForAnotherRedirect) => {
                 "This invite code is for another application. Ask the operator for one for this application."
             }
-            Unkept::Denied(Denied::UnknownClient) => return self.pages().unsendable(Unsendable::UnknownClient),
-            Unkept::Denied(Denied::ForeignRedirect) => return self.pages().unsendable(Unsendable::ForeignRedirect),
+            Unkept::Denied(Denied::UnknownClient) => return self.pages().unsendable(&Unsendable::UnknownClient),
+            Unkept::Denied(Denied::ForeignRedirect) => return self.pages().unsendable(&Unsendable::ForeignRedirect),
             Unkept::Denied(_) | Unkept::Busy { .. } | Unkept::Late { .. } | Unkept::Fault => {
                 let fault = token::refused(unkept);
                 let (what, next) =
@@ -247,8 +262,26 @@ impl Service {
         self.ask_person(ask, shown, to, Some(wrong))
     }
 
+    /// Where the document of a client is to be found that calls itself by an address.
+    fn documents_of(&self, client: &ClientId) -> Option<&Documents> {
+        self.documents.as_ref().filter(|_| DocumentUrl::is_meant(client.as_str()))
+    }
+
+    async fn documented(documents: &Documents, client: &ClientId, redirect: &Redirect) -> Result<Shown, Unsendable> {
+        let undocumented = |why: &dyn std::fmt::Display| Unsendable::Undocumented(format!("{client}: {why}"));
+        let url = DocumentUrl::parse(client).map_err(|fault| undocumented(&fault))?;
+        let said = documents.client(&url).await.map_err(|fault| undocumented(&fault))?;
+        if !said.admits(redirect) {
+            return Err(Unsendable::ForeignRedirect);
+        }
+        Ok(Shown { name: said.name.clone(), is_documented: true })
+    }
+
     /// What is known of a client that may be answered there.
     async fn shown(&self, client: &ClientId, redirect: &Redirect) -> Result<Shown, Unsendable> {
+        if let Some(documents) = self.documents_of(client) {
+            return Self::documented(documents, client, redirect).await;
+        }
         let view = self.keeper.view().await;
         let known = view.client(client).ok_or(Unsendable::UnknownClient)?;
         if !known.admits(redirect) {

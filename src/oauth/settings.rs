@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::PublicUrl;
 use super::state::Lives;
+use super::{PublicUrl, issuer};
 
 /// The settings of the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub struct Settings {
     pub public_url: PublicUrl,
     /// Whether clients may register themselves.
     pub registration: bool,
+    /// Somebody else's authorization server, which clients are sent to in place of ours.
+    pub external: Option<issuer::Settings>,
     pub lives: Lives,
     pub guesses: Guesses,
 }
@@ -38,7 +40,7 @@ pub struct Guesses {
 impl Settings {
     #[must_use]
     pub fn at(public_url: PublicUrl) -> Self {
-        Self { public_url, registration: true, lives: Lives::default(), guesses: Guesses::default() }
+        Self { public_url, registration: true, external: None, lives: Lives::default(), guesses: Guesses::default() }
     }
 }
 

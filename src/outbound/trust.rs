@@ -76,6 +76,12 @@ impl Trust {
         self.roots.iter().map(|root| root.0.as_slice())
     }
 
+    /// Whether nobody is believed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.roots.is_empty()
+    }
+
     pub(super) fn reaches_loopback(&self) -> bool {
         self.loopback
     }

@@ -30,6 +30,8 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         store: "tokens.json".to_owned(),
         loose: Loose::Refuse,
         oauth: None,
+        external: None,
+        trust: None,
         backend: "linux".to_owned(),
         sandbox: Some(Upstream {
             address: ([127, 0, 0, 1], 1).into(),

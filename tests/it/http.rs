@@ -54,8 +54,10 @@ pub(crate) fn exchange(
 ) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    let is_json = !more.iter().any(|(name, _)| *name == "content-type");
+    let kind = if is_json { "Content-Type: application/json\r\n" } else { "" };
     let mut head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{kind}\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
         body.len()
     );

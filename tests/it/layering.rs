@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 const RULES: &[(&str, &[&str], &str)] = &[
     ("src/edge/", &["crate::config", "crate::cli", "crate::app", "sandbox::"], "a stage receives what it needs"),
     ("src/oauth", &["crate::edge"], "accounts do not know the path of a request"),
+    (
+        "src/outbound",
+        &["crate::edge", "crate::oauth", "crate::identity", "crate::cli", "crate::app"],
+        "whoever asks other machines does not know what for",
+    ),
     ("src/worker", &["crate::edge"], "workers do not know the path of a request"),
     (
         "src/store",

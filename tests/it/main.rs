@@ -16,8 +16,14 @@ mod cert;
 #[cfg(feature = "mcp-http")]
 mod client;
 #[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod client_documents;
+#[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod config_file;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod connect;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod control_lost;
@@ -33,6 +39,9 @@ mod edge;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod exposition;
+#[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod external_issuer;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod faculties_contract;
@@ -51,6 +60,9 @@ mod hostile;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod http;
+#[cfg(test)]
+#[cfg(all(feature = "mcp-http", feature = "tls"))]
+mod https;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod identity_process;
@@ -95,6 +107,9 @@ mod shared_key;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod soak;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod status;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
 mod stdio;

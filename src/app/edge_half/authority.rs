@@ -1,4 +1,4 @@
-//! Who presented a token: a credential of the store, or a client that somebody let in.
+//! Who presented a token: a credential of the store, a client that somebody let in, or one that another server let in.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kit::Secret;
 
+use super::external::External;
 use super::keeping::Keeping;
 use crate::edge::Authority;
 use crate::identity::reach::{Reach, Scope};
@@ -21,6 +22,8 @@ pub(super) struct Anyone {
     pub(super) credentials: Credentials,
     /// Where clients log in themselves.
     pub(super) logins: Option<Logins>,
+    /// Where somebody else lets them in.
+    pub(super) external: Option<External>,
 }
 
 #[derive(Clone)]
@@ -83,14 +86,21 @@ impl Logins {
 impl Authority for Anyone {
     fn authenticate<'a>(&'a self, presented: &'a Secret) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
-            match (self.credentials.authenticate(presented).await, &self.logins) {
-                (Verdict::Unknown, Some(logins)) => logins.authenticate(presented, &self.credentials).await,
-                (verdict, _) => verdict,
+            let mut verdict = self.credentials.authenticate(presented).await;
+            if let (Verdict::Unknown, Some(logins)) = (&verdict, &self.logins) {
+                verdict = logins.authenticate(presented, &self.credentials).await;
             }
+            if let (Verdict::Unknown, Some(external)) = (&verdict, &self.external) {
+                verdict = external.authenticate(presented, &self.credentials).await;
+            }
+            verdict
         })
     }
 
     fn revoked(&self, principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        if let Some(external) = self.external.as_ref().filter(|external| external.knows(principal)) {
+            return Box::pin(external.clone().ended(principal.credential().clone()));
+        }
         match &self.logins {
             Some(logins) if Logins::life(&logins.keeper.last(), principal).is_some() => {
                 Box::pin(logins.clone().ended(principal.clone()))
@@ -106,4 +116,4 @@ fn credential(grant: &GrantId) -> Option<CredentialId> {
 }
 
 /// How long at most an end is awaited without a look at the wall clock, which may have been set meanwhile.
-const CLOCK_LOOK: Duration = Duration::from_secs(60);
+pub(super) const CLOCK_LOOK: Duration = Duration::from_secs(60);

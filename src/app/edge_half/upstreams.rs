@@ -132,6 +132,8 @@ mod tests {
             store: "tokens.json".to_owned(),
             loose: Loose::Refuse,
             oauth: None,
+            external: None,
+            trust: None,
             backend: "linux".to_owned(),
             sandbox: Some(upstream(1, "s")),
             native: native.iter().map(row).collect(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{hosts, parsed, time};
+use super::{External, hosts, parsed, time};
 use crate::oauth::PublicUrl;
 use crate::spelled;
 
@@ -25,13 +25,14 @@ pub struct OAuth {
     pub login: Option<Duration>,
     #[serde(deserialize_with = "hosts")]
     pub bearer_hosts: Vec<String>,
+    pub external: Option<External>,
 }
 
 impl OAuth {
     /// Whether it says anything that a public URL is needed for.
     #[must_use]
     pub fn says_something(&self) -> bool {
-        let Self { public_url, state, registration, access, refresh, login, bearer_hosts: _ } = self;
+        let Self { public_url, state, registration, access, refresh, login, bearer_hosts: _, external: _ } = self;
         let times = [access, refresh, login].into_iter().any(Option::is_some);
         public_url.is_some() || state.is_some() || registration.is_some() || times
     }

@@ -68,7 +68,8 @@ fn the_example_has_every_key_there_is() {
         ("[limits.worker]\n", 5),
         ("[tls]\n", 4),
         ("[acme]\n", 7),
-        ("[oauth]\n", 7),
+        ("[oauth]\n", 8),
+        ("[oauth.external]\n", 6),
         ("[[tls.certificate]]\n", 2),
         (whole, 8),
         (&format!("{whole}[worker.limits]\n"), 5),
@@ -111,6 +112,14 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[oauth]\naccess = \"soon\"", "p.toml:2:10: a time is wanted"),
         ("[oauth]\nbearer_hosts = [\"https://x\"]", "p.toml:2:16: no Host header can be this"),
         ("[oauth]\nregistraton = true", "p.toml:2:1: unknown key `registraton`; did you mean `registration`?"),
+        ("[oauth.external]\nisuer = \"x\"", "p.toml:2:1: unknown key `isuer`; did you mean `issuer`?"),
+        (&format!("{EXTERNAL}algorithms = [\"HS256\"]"), "p.toml:5:14: `HS256` is none of RS256"),
+        (
+            &format!("{EXTERNAL}jwks_url = \"http://a.example\""),
+            "p.toml:1:1: jwks_url: it does not begin with https://",
+        ),
+        (&EXTERNAL.replace("https://auth", "auth"), "p.toml:1:1: issuer: it does not begin with https://"),
+        (&EXTERNAL.replace("\"tenant\"", "\"\""), "p.toml:1:1: tenant_claim: name the claim"),
         ("bind = ", "p.toml:1:"),
     ] {
         let fault = parse(text).expect_err(text);
@@ -196,4 +205,16 @@ fn paths_are_those_of_its_folder() {
     assert_eq!(file.workers.as_deref(), Some(Path::new("/w.json")));
     assert_eq!(file.tls.expect("said").key, Path::new("/etc/playground/k"));
     assert_eq!(parse("[limits]\ndrain = \"2m\"").expect("read").limits.drain, Some(Duration::from_secs(120)));
+}
+
+const EXTERNAL: &str =
+    "[oauth.external]\nissuer = \"https://auth.example\"\naudience = \"a\"\ntenant_claim = \"tenant\"\n";
+
+#[test]
+fn an_audience_is_a_text_or_a_list_and_what_is_usual_need_not_be_said() {
+    let external = |text: &str| parse(text).expect("read").oauth.external.expect("said").0;
+    let one = external(EXTERNAL);
+    assert_eq!((one.audience, one.scopes, one.jwks_url), (vec!["a".to_owned()], Vec::new(), None));
+    assert_eq!(format!("{:?}", one.algorithms), "[RS256, ES256]");
+    assert_eq!(external(&EXTERNAL.replace("\"a\"", "[\"a\", \"b\"]")).audience, ["a", "b"]);
 }

@@ -87,7 +87,7 @@ fn every_page_is_kept_apart_from_everything_else() {
         consent("Claude", "https://client.example/cb", None),
         pages.onward(true, &to, "https://client.example/cb?code=x"),
         pages.onward(false, &to, "https://client.example/cb?error=x"),
-        pages.unsendable(Unsendable::ForeignRedirect),
+        pages.unsendable(&Unsendable::ForeignRedirect),
         pages.faulty(&fault, &to, "https://client.example/cb?error=x"),
         pages.too_many(TooMany { again: std::time::Duration::from_secs(5) }),
         pages.landing(),
