@@ -17,7 +17,7 @@ mod identity;
 mod killed;
 mod labelled;
 mod listen;
-mod login;
+pub(crate) mod login;
 mod logins;
 mod multiplexed;
 mod proxied;

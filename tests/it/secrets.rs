@@ -1,12 +1,14 @@
 //! Secrets that are used in a whole run of the service stand nowhere but where they must.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::admin_socket::get;
 use crate::audit;
+use crate::edge::login::program::{REDIRECT, VERIFIER, encoded, onward, parameter, sealed};
 use crate::fake_worker::{INITIALIZE, INTERNAL};
 use crate::http::{delete, post};
 use crate::process::{PATIENCE, Service, Watched, playground, run, text};
@@ -35,6 +37,87 @@ fn spellings(secret: &str) -> [String; 3] {
     [secret.to_owned(), secret.bytes().map(|byte| format!("{byte:02x}")).collect(), base64]
 }
 
+/// One exchange at the public name: the status and the body.
+fn at_public_name(address: SocketAddr, method: &str, path: &str, head: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: mcp.example\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
+
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+
+/// A client that logs in with this invite, calls, refreshes, and tries what is spent: its secrets, and what it was
+/// told when it was refused.
+fn logs_in(address: SocketAddr, invite: &str) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| panic!("{text}"));
+    let metadata = serde_json::json!({ "client_name": "Program", "redirect_uris": [REDIRECT] }).to_string();
+    let (_, registered) = at_public_name(address, "POST", "/oauth/register", JSON, &metadata);
+    let client = json(&registered)["client_id"].as_str().expect("an id").to_owned();
+    let challenge = String::from(playground::oauth::state::Challenge::of_verifier(VERIFIER).expect("a challenge"));
+    let query = encoded(&[
+        ("response_type", "code"),
+        ("client_id", &client),
+        ("redirect_uri", REDIRECT),
+        ("code_challenge", &challenge),
+        ("code_challenge_method", "S256"),
+        ("scope", "mcp offline_access"),
+    ]);
+    let (_, page) = at_public_name(address, "GET", &format!("/oauth/authorize?{query}"), "Accept: text/html\r\n", "");
+    let request = sealed(&page);
+    let decide = |invite: &str| {
+        let form = encoded(&[("request", &request), ("invite", invite), ("decision", "allow")]);
+        at_public_name(address, "POST", "/oauth/authorize", FORM, &form)
+    };
+    let mut refusals = vec![decide(&format!("{invite}x")).1];
+    let code = parameter(&onward(&decide(invite).1), "code").expect("a code");
+    let token = |form: &[(&str, &str)]| at_public_name(address, "POST", "/oauth/token", FORM, &encoded(form));
+    let redemption = [
+        ("grant_type", "authorization_code"),
+        ("client_id", client.as_str()),
+        ("code", code.as_str()),
+        ("code_verifier", VERIFIER),
+        ("redirect_uri", REDIRECT),
+    ];
+    let tokens = |(status, body): (u16, String)| {
+        assert_eq!(status, 200, "{body}");
+        ["access_token", "refresh_token"].map(|name| json(&body)[name].as_str().expect("a token").to_owned())
+    };
+    let [access, refresh] = tokens(token(&redemption));
+    let call = |access: &str| {
+        let head = format!("{JSON}Authorization: Bearer {access}\r\n");
+        at_public_name(address, "POST", "/mcp", &head, INITIALIZE)
+    };
+    assert_eq!(call(&access).0, 200);
+    let again = |refresh: &str| {
+        token(&[("grant_type", "refresh_token"), ("client_id", client.as_str()), ("refresh_token", refresh)])
+    };
+    let [second, next] = tokens(again(&refresh));
+    assert_eq!(call(&second).0, 200);
+    // What is spent ends the whole login.
+    let (status, told) = again(&refresh);
+    assert_eq!(status, 400, "{told}");
+    refusals.extend([told, token(&redemption).1, decide(invite).1, call(&second).1]);
+    let secrets = [
+        ("invite", invite.to_owned()),
+        ("code", code),
+        ("verifier", VERIFIER.to_owned()),
+        ("access token", access),
+        ("refresh token", refresh),
+        ("second access token", second),
+        ("second refresh token", next),
+    ];
+    (secrets.into(), refusals)
+}
+
 /// Every regular file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -54,27 +137,31 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn a_secret_that_is_used_stands_in_no_log_record_answer_process_or_file() {
     let place = tempfile::tempdir().expect("a folder");
     let place = place.path();
-    let mut command = audit::command(place, "[audit]\narguments = true\n");
+    let mut command =
+        audit::command(place, "[audit]\narguments = true\n[oauth]\npublic_url = \"https://mcp.example\"\n");
     command.arg("-vv");
     fs::remove_file(place.join("tokens.json")).expect("removed");
     let mut service = Service::start(command);
     let address = service.ready();
     let mut said = Vec::new();
     let mut verb = |arguments: &[&str]| {
-        let mut command = playground(["-vv", "token"]);
-        command.args(arguments).args(["--tokens", "tokens.json", "--state", "state"]).current_dir(place);
+        let mut command = playground(["-vv"]);
+        command.args(arguments).args(["--state", "state"]).env("PLAYGROUND_MCP_TOKENS", "tokens.json");
+        command.current_dir(place);
         let output = run(command);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         said.extend(output.stderr);
         text(&output.stdout).trim().to_owned()
     };
-    let minted = verb(&["mint", "alice", "--catalogue", "native"]);
-    let id = verb(&["list"]).split('\t').next().expect("an id").to_owned();
-    let rotated = verb(&["rotate", &id, "--grace", "1h"]);
+    let minted = verb(&["token", "mint", "alice", "--catalogue", "native"]);
+    let id = verb(&["token", "list"]).split('\t').next().expect("an id").to_owned();
+    let rotated = verb(&["token", "rotate", &id, "--grace", "1h"]);
+    let invite = verb(&["invite", "create", "alice"]);
+    let (logged_in, refusals) = logs_in(address, &invite);
     let opened = post(address, "/", Some(&minted), &[], INITIALIZE);
     let session = opened.head.get("mcp-session-id").expect("a session").clone();
     let wrong = "canary-of-a-wrong-token-0123456789".to_owned();
-    let canaries = Canaries(vec![
+    let mut canaries = Canaries(vec![
         ("token", minted.clone()),
         ("rotated token", rotated.clone()),
         ("wrong token", wrong.clone()),
@@ -82,6 +169,10 @@ fn a_secret_that_is_used_stands_in_no_log_record_answer_process_or_file() {
         ("worker's bearer", INTERNAL.to_owned()),
         ("worker's session", "worker-session".to_owned()),
     ]);
+    canaries.0.extend(logged_in);
+    for (number, refusal) in refusals.iter().enumerate() {
+        canaries.check(&format!("refusal {number}"), refusal.as_bytes(), &[]);
+    }
     let within = [("mcp-session-id", session.as_str())];
     let asked = [
         post(address, "/", Some(&rotated), &within, audit::CALL),
@@ -125,7 +216,7 @@ fn a_secret_that_is_used_stands_in_no_log_record_answer_process_or_file() {
     assert!(edge.gone_within(PATIENCE));
     service.line_with("a child ended and is started again");
     assert_eq!(post(address, "/", Some(&rotated), &within, audit::CALL).status, 200);
-    verb(&["revoke", &id]);
+    verb(&["token", "revoke", &id]);
     assert_eq!(post(address, "/", Some(&minted), &within, audit::CALL).status, 401);
     assert_eq!(delete(address, &rotated, &session).status / 100, 2);
     service.signal(rustix::process::Signal::TERM);

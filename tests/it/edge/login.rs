@@ -5,6 +5,6 @@ mod flow;
 mod gate;
 mod metadata;
 mod pages;
-mod program;
+pub(crate) mod program;
 mod redirects;
 mod refusals;

@@ -138,12 +138,12 @@ pub(super) fn tokens(answer: &Answer) -> (String, String) {
 }
 
 /// What a page carries to its sending.
-pub(super) fn sealed(page: &str) -> String {
+pub(crate) fn sealed(page: &str) -> String {
     between(page, "name=\"request\" value=\"", "\"").unwrap_or_else(|| panic!("a form: {page}"))
 }
 
 /// Where a page goes on to by itself.
-pub(super) fn onward(page: &str) -> String {
+pub(crate) fn onward(page: &str) -> String {
     let address = between(page, "<meta http-equiv=\"refresh\" content=\"0;url=", "\">");
     address.unwrap_or_else(|| panic!("a page that goes on: {page}")).replace("&#38;", "&").replace("&#39;", "'")
 }
@@ -154,7 +154,7 @@ pub(super) fn link(page: &str) -> Option<String> {
 }
 
 /// A parameter of an address, decoded.
-pub(super) fn parameter(address: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(address: &str, name: &str) -> Option<String> {
     let query = address.split_once('?')?.1;
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     let mut bytes = value.bytes();
@@ -167,7 +167,7 @@ pub(super) fn parameter(address: &str, name: &str) -> Option<String> {
     Some(String::from_utf8(decoded).unwrap())
 }
 
-pub(super) fn encoded(form: &[(&str, &str)]) -> String {
+pub(crate) fn encoded(form: &[(&str, &str)]) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
         byte => format!("%{byte:02x}"),
@@ -181,7 +181,7 @@ fn between(text: &str, before: &str, behind: &str) -> Option<String> {
 }
 
 pub(super) const URL: &str = "https://mcp.example";
-pub(super) const REDIRECT: &str = "https://client.example/cb?x=1";
+pub(crate) const REDIRECT: &str = "https://client.example/cb?x=1";
 pub(super) const STATE: &str = "a/b \"<ü&=+";
-pub(super) const VERIFIER: &str = "verifier-verifier-verifier-verifier-verifier";
+pub(crate) const VERIFIER: &str = "verifier-verifier-verifier-verifier-verifier";
 pub(super) const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
