@@ -79,6 +79,15 @@ impl Login {
         Self { faces, pace }
     }
 
+    /// A name for tokens alone, or an edge without logins, in a browser.
+    fn tokens_alone(&self, head: &Head) -> Result<Answer, Cause> {
+        head.notes.logs_in(Asked::Landing.word());
+        self.pace.take(head.client)?;
+        let page = oauth::tokens_alone();
+        head.notes.answers_itself(page.status());
+        Ok(whole(page))
+    }
+
     async fn answer(self, service: oauth::Service, asked: Asked, request: Bounded) -> Result<Answer, Cause> {
         let (head, body) = request.into_parts();
         head.notes.logs_in(asked.word());
@@ -96,8 +105,12 @@ impl Login {
             }
         };
         head.notes.answers_itself(answer.status());
-        Ok(answer.map(|body| Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync()))
+        Ok(whole(answer))
     }
+}
+
+fn whole(answer: http::Response<Bytes>) -> Answer {
+    answer.map(|body| Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync())
 }
 
 /// What is answered here.
@@ -182,6 +195,10 @@ where
         if Route::is_discovery(head.uri.path()) && !head.headers.contains_key(AUTHORIZATION) {
             let refused = self.login.pace.take(head.client).err().unwrap_or(Cause::NoSuchPath);
             return Box::pin(std::future::ready(Err(refused.into())));
+        }
+        if is_browser(head) {
+            let answered = self.login.tokens_alone(head).map_err(Rejection::from);
+            return Box::pin(std::future::ready(answered));
         }
         Box::pin(self.inner.call(request))
     }

@@ -73,6 +73,20 @@ struct Landing<'a> {
     address: &'a str,
 }
 
+#[derive(Template)]
+#[template(path = "oauth/tokens.html")]
+struct Tokens<'a> {
+    style: &'static str,
+    host: &'a str,
+}
+
+/// What a browser is shown at a name for tokens alone. It has no byte of the request and none of the configuration: the
+/// person has the address before them.
+#[must_use]
+pub fn tokens_alone() -> Reply {
+    page_of(StatusCode::OK, &Tokens { style: STYLE, host: "" })
+}
+
 /// The pages of one server.
 pub(super) struct Pages<'a>(pub(super) &'a PublicUrl);
 

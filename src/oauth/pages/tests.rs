@@ -91,6 +91,7 @@ fn every_page_is_kept_apart_from_everything_else() {
         pages.faulty(&fault, &to, "https://client.example/cb?error=x"),
         pages.too_many(TooMany { again: std::time::Duration::from_secs(5) }),
         pages.landing(),
+        super::tokens_alone(),
     ];
     for reply in &all {
         let header = |name: &str| reply.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();

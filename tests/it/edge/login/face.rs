@@ -49,6 +49,25 @@ async fn at_a_name_for_tokens_alone_nothing_says_that_one_could_log_in() {
 }
 
 #[tokio::test]
+async fn a_browser_at_a_name_for_tokens_alone_is_told_of_tokens_and_of_no_login() {
+    let worker = Worker::plain().await;
+    for edge in [edge(&worker).await, Setting::sandbox(&worker).start().await] {
+        let headers = [("Host", "token.example"), ("Accept", "text/html,*/*;q=0.8")];
+        for path in ["/", "/mcp"] {
+            let page = ask(&edge, "GET", path, &headers, None).await;
+            assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")), "{path}");
+            assert_eq!(page.header("www-authenticate"), None);
+            let body = page.text().split_once("<body>").unwrap().1;
+            for word in ["example", "oauth", "invite"] {
+                assert!(!body.contains(word), "{word}: {body}");
+            }
+        }
+        assert_eq!(ask(&edge, "GET", "/other", &headers, None).await.status, 401);
+    }
+    assert_eq!(worker.count(), 0);
+}
+
+#[tokio::test]
 async fn at_the_other_names_both_ways_in_are_open() {
     let worker = Worker::plain().await;
     let edge = edge(&worker).await;
