@@ -87,7 +87,7 @@ async function clicks() {
   await table.step('clicks', 'consent', async () => {
     await page.goto(client.ask());
     await look(page, 'consent', SHOTS);
-    assert.match(await page.textContent('main'), /Claude.*claude\.test/s);
+    assert.match(await page.textContent('main'), /“Claude”.*claude\.test/s);
   });
   await table.step('clicks', 'wrong code', async () => {
     await page.fill('#invite', 'not-an-invite');
@@ -155,7 +155,6 @@ async function keyboard() {
     await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
     await page.waitForSelector('[role=alert]');
-    await page.keyboard.press('Tab');
     assert.equal(await focused(), 'input');
   });
   await table.step('keyboard', 'allowed', async () => {
@@ -201,7 +200,7 @@ async function pages() {
     await look(page, name.replace(/\W+/g, '-'), SHOTS);
   });
   await shows('landing', edge.url, 200, /This is an MCP server/);
-  await shows('hostile name', client.ask(), 200, /Bank/);
+  await shows('hostile name', client.ask(), 200, /“Bank .*…”/);
   await shows('unknown client', client.ask({ client_id: 'nobody' }), 400, /No application is registered/);
   await shows('foreign redirect', client.ask({ redirect_uri: 'https://evil.test/' }), 400, /not one that the application has registered/);
   await shows('wrong scope', client.ask({ scope: 'root' }), 400, /scope must be/);

@@ -45,12 +45,17 @@ impl Client {
 }
 
 impl ClientName {
-    /// What can be shown of a name; none when that is nothing.
+    /// What can be shown of a name, with `…` where more was said; none when that is nothing.
     #[must_use]
     pub fn clean(text: &str) -> Option<Self> {
-        let shown: String = text.chars().filter(|shown| !is_unseen(*shown)).take(MOST_NAME_CHARS).collect();
-        let shown = shown.trim();
-        (!shown.is_empty()).then(|| Self(shown.to_owned()))
+        let seen: String = text.chars().filter(|shown| !is_unseen(*shown)).collect();
+        let mut rest = seen.trim().chars();
+        let mut shown: String = rest.by_ref().take(MOST_NAME_CHARS).collect();
+        if rest.next().is_some() {
+            shown.pop();
+            shown.push('…');
+        }
+        (!shown.is_empty()).then_some(Self(shown))
     }
 
     #[must_use]
@@ -166,6 +171,6 @@ mod tests {
         assert_eq!(clean(" \u{202e}\n"), None);
         assert_eq!(clean("<b>"), Some("<b>".to_owned()), "escaping is the page's");
         assert_eq!(clean(&"é".repeat(64)), Some("é".repeat(64)));
-        assert_eq!(clean(&"é".repeat(65)), Some("é".repeat(64)));
+        assert_eq!(clean(&"é".repeat(65)), Some("é".repeat(63) + "…"));
     }
 }
