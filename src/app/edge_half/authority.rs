@@ -117,3 +117,69 @@ fn credential(grant: &GrantId) -> Option<CredentialId> {
 
 /// How long at most an end is awaited without a look at the wall clock, which may have been set meanwhile.
 pub(super) const CLOCK_LOOK: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use kit::tasks::Tasks;
+    use kit::{Secret, Tenant};
+
+    use super::{Anyone, Keeping, Logins};
+    use crate::app::edge_half::keeping::Asked;
+    use crate::edge::Authority as _;
+    use crate::identity::store::{ClearRule, Credentials, Verdict};
+    use crate::identity::{Catalogue, Principal};
+    use crate::oauth::keeper::File;
+    use crate::oauth::state::Order;
+    use crate::store::{Loose, Opener, Watched};
+
+    const RESOURCE: &str = "https://mcp.example.org";
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// An authority over a state with the tokens `a` of alice and `b` of bob.
+    async fn authority(place: &Path, tasks: &Tasks) -> Anyone {
+        let expires = kit::clock::since_epoch().as_secs() + 3600;
+        let row = |token: &str, tenant: &str| {
+            format!(
+                r#""{token}":{{"tenant":"{tenant}","backend":"linux","client_id":"c","resource":"{RESOURCE}",
+                   "expires_at":{expires},"family_id":"{tenant}"}}"#
+            )
+        };
+        let text = format!(r#"{{"access_tokens":{{{},{}}}}}"#, row("a", "alice"), row("b", "bob"));
+        kit::durable::replace(&place.join("oauth.json"), 0o600, text.as_bytes()).unwrap();
+        let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
+        let path = Opener::Path(place.join("tokens.json"));
+        let credentials = Credentials::load(path, rule, Loose::Refuse, tasks.clone()).await.unwrap();
+        let state = Watched::load(Opener::Path(place.join("oauth.json")), Loose::Refuse, tasks.clone()).await.unwrap();
+        let keeper = Arc::new(Keeping::new(Asked::new(tokio::sync::mpsc::channel(1).0), state));
+        Anyone { credentials, logins: Some(Logins { keeper, resource: RESOURCE.to_owned() }), external: None }
+    }
+
+    async fn known(authority: &Anyone, token: &str) -> Principal {
+        match authority.authenticate(&Secret::new(token)).await {
+            Verdict::Known(principal) => principal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_grant_that_opened_it_and_with_no_other() {
+        let (place, tasks) = (tempfile::tempdir().unwrap(), Tasks::new());
+        let authority = authority(place.path(), &tasks).await;
+        let (alice, bob) = (known(&authority, "a").await, known(&authority, "b").await);
+        assert_eq!((alice.tenant().as_str(), bob.tenant().as_str()), ("alice", "bob"));
+        let (watching, fresh) = (authority.clone(), Duration::from_millis(5));
+        tasks.start(async move { watching.keep_fresh(fresh).await });
+        let mut bobs = authority.revoked(&bob);
+        let revoke = Order::RevokeTenant(Tenant::parse("alice").unwrap());
+        File::at(place.path().join("oauth.json"), Loose::Refuse).order(revoke).unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, authority.revoked(&alice)).await.expect("alice's ends");
+        assert!(tokio::time::timeout(Duration::ZERO, &mut bobs).await.is_err(), "bob's goes on");
+        assert_eq!(authority.authenticate(&Secret::new("a")).await, Verdict::Unknown);
+        assert_eq!(known(&authority, "b").await, bob);
+        tasks.abort();
+    }
+}
