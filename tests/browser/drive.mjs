@@ -14,6 +14,7 @@ import { look, watch } from './pages.mjs';
 
 const { CERTS, CHROMIUM, SHOTS } = process.env;
 const PATIENCE = 15_000;
+const CERTIFICATE = { cert: readFileSync(`${CERTS}/dev.pem`), key: readFileSync(`${CERTS}/dev.key`) };
 const BROWSER = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync', '--host-resolver-rules=MAP claude.test 127.0.0.1',
@@ -23,7 +24,7 @@ const BAD_STATUS = /^error: Failed to load resource: the server responded with a
 
 const edge = await startEdge(process.argv[2]);
 await edge.account();
-const table = new Table(['clicks', 'keyboard', 'pages'], [
+const table = new Table(['clicks', 'keyboard', 'document', 'pages'], [
   'discovery', 'registration', 'consent', 'wrong code', 'allowed', 'token', 'call', 'refresh', 'replay', 'revocation', 'cancel',
 ]);
 
@@ -54,8 +55,7 @@ const html = (response) => response.writeHead(200, { 'Content-Type': 'text/html'
 
 // As claude.ai does for the program on the desktop: an answer over HTTPS goes on to the program's own scheme.
 const web = await callback(
-  https.createServer({ cert: readFileSync(`${CERTS}/dev.pem`), key: readFileSync(`${CERTS}/dev.key`) }),
-  'https://claude.test', (response) => response.writeHead(302, { Location: 'claude://done' }).end(),
+  https.createServer(CERTIFICATE), 'https://claude.test', (response) => response.writeHead(302, { Location: 'claude://done' }).end(),
 );
 const loopback = () => callback(http.createServer(), 'http://127.0.0.1', html);
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: BROWSER });
@@ -186,6 +186,51 @@ async function keyboard() {
   await context.close();
 }
 
+/** A client that is a document, of a program with a scheme of its own, without anything on the way. */
+async function documented() {
+  const said = {};
+  const server = https.createServer(CERTIFICATE, (request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said[request.url]));
+  });
+  servers.push(server);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin = `https://localhost:${server.address().port}`;
+  const metadata = { client_id: `${origin}/client.json`, client_name: 'Cursor', redirect_uris: ['cursor://login/callback'] };
+  Object.assign(said, { '/client.json': metadata, '/other.json': metadata });
+
+  let client;
+  await table.step('document', 'discovery', async () => {
+    client = await Client.discover(edge.url);
+    assert.equal(client.server.client_id_metadata_document_supported, true);
+    client.documented(metadata.client_id, metadata.redirect_uris[0]);
+  });
+  const { page, context, faults } = await open({}, [BAD_STATUS]);
+  await table.step('document', 'consent', async () => {
+    await page.goto(client.ask());
+    await look(page, 'document', SHOTS);
+    assert.match(await page.textContent('main'), /“Cursor”.*client\.json \(a document at this address\).*cursor:/s);
+  });
+  await table.step('document', 'allowed', async () => {
+    const answer = page.waitForRequest(/^cursor:/);
+    await page.fill('#invite', await edge.invite('--client', metadata.client_id));
+    await page.click('button[value=allow]');
+    client.answered(new URL((await answer).url()).searchParams);
+  });
+  const first = await tokens('document', client);
+  await table.step('document', 'refresh', async () => {
+    const second = await client.refresh(first.refresh_token);
+    assert.equal(second.status, 200, JSON.stringify(second));
+    await client.work(second.access_token);
+  });
+  await table.step('document', 'other document', async () => {
+    const answer = await page.goto(client.ask({ client_id: `${origin}/other.json` }));
+    assert.equal(answer.status(), 400);
+    await look(page, 'other-document', SHOTS);
+  });
+  assertNone('document', faults);
+  await context.close();
+}
+
 /** The pages that end a login, and the one that is no part of one. */
 async function pages() {
   const program = await loopback();
@@ -200,6 +245,7 @@ async function pages() {
     await look(page, name.replace(/\W+/g, '-'), SHOTS);
   });
   await shows('landing', edge.url, 200, /This is an MCP server/);
+  await shows('tokens alone', edge.bearerUrl, 200, /Authorization: Bearer/);
   await shows('hostile name', client.ask(), 200, /“Bank .*…”/);
   await shows('unknown client', client.ask({ client_id: 'nobody' }), 400, /No application is registered/);
   await shows('foreign redirect', client.ask({ redirect_uri: 'https://evil.test/' }), 400, /not one that the application has registered/);
@@ -251,7 +297,7 @@ function assertNone(head, faults) {
 }
 
 try {
-  await Promise.all([clicks(), keyboard(), pages()]);
+  await Promise.all([clicks(), keyboard(), documented(), pages()]);
   await edge.end();
 } catch (fault) {
   table.fault(fault.stack);

@@ -20,6 +20,8 @@ export async function startEdge(folder) {
   const edge = new Process('edge', [
     bin, 'serve', '--config', `${folder}/playground.toml`, '--bind', `127.0.0.1:${port}`, ...state,
     '--tls-cert', `${certs}/dev.pem`, '--tls-key', `${certs}/dev.key`,
+    // The documents of clients are on this machine as well.
+    '--dangerously-fetch-from-loopback', `${certs}/dev-ca.pem`,
   ], { log: folder });
   edge.start();
   await edge.line(/^ready https/, { ms: 30_000 });
