@@ -39,7 +39,8 @@ async function play(edge, revision) {
 /** How README says that each check ends, by revision. */
 function told() {
   const [, part] = readFileSync(new URL('README.md', import.meta.url), 'utf8').split('\n## Authorization\n');
-  const rows = part.split('\n## ')[0].split('\n').filter((line) => line.startsWith('| `'));
+  const [table] = part.split('\n| check |')[1].split('\n\n');
+  const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   return new Map(rows.map((row) => {
     const [name, ...endings] = row.split('|').slice(1).map((cell) => cell.trim());
     return [name.replaceAll('`', ''), endings];
