@@ -159,10 +159,9 @@ mod tests {
     }
 
     async fn known(authority: &Anyone, token: &str) -> Principal {
-        match authority.authenticate(&Secret::new(token)).await {
-            Verdict::Known(principal) => principal,
-            other => panic!("{other:?}"),
-        }
+        let verdict = authority.authenticate(&Secret::new(token)).await;
+        let Verdict::Known(principal) = verdict else { panic!("{verdict:?}") };
+        principal
     }
 
     #[tokio::test]
