@@ -49,8 +49,8 @@ struct Message {
 enum Named {
     Text(String),
     Number(i128),
-    /// Beyond that, digit for digit.
-    Digits(String),
+    /// What no text and no number can hold (half a character, too many digits), as it is spelled.
+    Spelled(String),
 }
 
 /// How far an escape within a text has been read.
@@ -130,11 +130,11 @@ impl Named {
     fn read(raw: &[u8]) -> Option<Self> {
         let raw = std::str::from_utf8(raw).ok()?.trim();
         if raw.starts_with('"') {
-            return serde_json::from_str(raw).ok().map(Self::Text);
+            return Some(serde_json::from_str(raw).map_or_else(|_half| Self::Spelled(raw.to_owned()), Self::Text));
         }
         let digits = raw.strip_prefix('-').unwrap_or(raw);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| raw.parse().map_or_else(|_beyond| Self::Digits(raw.to_owned()), Self::Number))
+        is_number.then(|| raw.parse().map_or_else(|_beyond| Self::Spelled(raw.to_owned()), Self::Number))
     }
 }
 
@@ -247,6 +247,7 @@ mod tests {
             ("123456789012345678901234567890123456789012", "123456789012345678901234567890123456789012"),
             (r#""a,}b""#, r#""a,}b""#),
             (r#""a/\u0062\"""#, r#""\u0061\/b\"""#),
+            (r#""\ud83d""#, r#""\ud83d""#),
         ] {
             for message in
                 [format!("{{\"id\":{named},\"result\":{{}}}}"), format!("{{\"error\":{{}},\"i\\u0064\":{named}}}")]

@@ -101,10 +101,14 @@ async fn a_stream_without_an_end_of_its_own_outlives_the_total_time_of_a_call() 
 async fn sized(head: &'static str, length: usize) -> (u16, bool) {
     let worker = Worker::scripted(move |_, mut talk| async move {
         let body = "x".repeat(length);
+        let is_stream = head.contains("event-stream");
         if head.contains("chunked") {
             talk.send(head).await;
             talk.chunk(&body[..length / 2]).await;
             talk.chunk(&body[length / 2..]).await;
+            if is_stream {
+                talk.chunk("\n\ndata: {\"id\":7,\"result\":{}}\n\n").await;
+            }
             talk.last_chunk().await;
         } else {
             talk.json("", &body).await;

@@ -284,7 +284,7 @@ fn stream(chance: &mut Chance) -> Vec<u8> {
         stream.push_str(&[line, end, "data: ", &text, end, end].concat());
     }
     let end = ["\n", "\r\n", "\r"][chance.of(3)];
-    stream.push_str(&format!("data: {{\"id\":7,\"result\":{}}}{end}{end}", value(chance, 3)));
+    stream.push_str(&format!("data: {{\"id\":8,\"result\":{}}}{end}{end}", value(chance, 3)));
     stream.into_bytes()
 }
 

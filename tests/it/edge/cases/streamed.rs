@@ -84,7 +84,8 @@ async fn every_form_of_an_event_passes_byte_for_byte_wherever_it_is_cut() {
         b"\ndata: one\ndata: two\ndata\n\n",
         b"id: 7\nunknown: x\ndata:no space\n\n\n\n",
         b"\x00\xff\xfe no text at all\n\n",
-        b"data: unfinished",
+        // With it a call's stream ends.
+        b"data: {\"id\":7,\r\ndata: \"result\":{}}\n\n",
     ];
     for way in WAYS {
         let (_go, turn) = watch::channel(usize::MAX);
