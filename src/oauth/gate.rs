@@ -9,7 +9,8 @@ use crate::buckets::Buckets;
 
 /// Tries of invite codes, by address, by client and in all; and registrations, by address and in all.
 ///
-/// A try is charged whether or not it succeeds: who must first see whether there is a charge tells a guess from its time.
+/// A try is charged to its address whether or not it succeeds, and a wrong one to its client and to all: strangers who
+/// guess must not keep out whoever has a code.
 pub(super) struct Gate {
     addresses: Buckets<IpAddr>,
     clients: Buckets<ClientId>,
@@ -32,13 +33,15 @@ impl Gate {
             clients: Buckets::new(guesses.client_pause, guesses.per_client, most),
             all: Buckets::new(guesses.all_pause, guesses.in_all, 1),
             registering: Buckets::new(guesses.address_pause, guesses.per_address, most),
-            registrations: Buckets::new(guesses.all_pause, guesses.in_all, 1),
+            registrations: Buckets::new(guesses.registration_pause, guesses.registrations, 1),
         }
     }
 
-    /// Charges a try of an invite code. The narrowest bound comes first, so that who is over it costs the others nothing.
-    pub(super) fn guess(&self, from: Option<IpAddr>, client: &ClientId) -> Result<(), TooMany> {
+    /// Charges a try of an invite code; a wrong one to this client too. The narrowest bound comes first, so that who is
+    /// over it costs the others nothing.
+    pub(super) fn guess(&self, from: Option<IpAddr>, wrong: Option<&ClientId>) -> Result<(), TooMany> {
         from.map_or(Ok(()), |from| self.addresses.take(network(from)))?;
+        let Some(client) = wrong else { return Ok(()) };
         self.clients.take(client.clone()).map_err(TooMany::from)?;
         self.all.take(()).map_err(TooMany::from)
     }
@@ -80,6 +83,8 @@ mod tests {
             per_address,
             per_client,
             in_all,
+            registrations: 50,
+            registration_pause: HOUR,
             address_pause: HOUR,
             client_pause: HOUR,
             all_pause: HOUR,
@@ -91,7 +96,7 @@ mod tests {
     fn passed(gate: &Gate, tries: u8, (addresses, clients): (bool, bool)) -> usize {
         let from = |try_: u8| IpAddr::from([10, 0, 0, if addresses { try_ } else { 0 }]);
         let client = |try_: u8| ClientId::parse(&format!("client-{}", if clients { try_ } else { 0 })).expect("an id");
-        (0..tries).filter(|try_| gate.guess(Some(from(*try_)), &client(*try_)).is_ok()).count()
+        (0..tries).filter(|try_| gate.guess(Some(from(*try_)), Some(&client(*try_))).is_ok()).count()
     }
 
     #[test]
@@ -113,10 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn who_has_a_code_gets_in_beside_those_who_guess() {
+        let gate = gate(3, 2, 2);
+        assert_eq!(passed(&gate, 5, (true, false)), 2, "the guesses of all are used up");
+        let own = |last: u8| Some(IpAddr::from([10, 0, 1, last]));
+        assert!((0..2).all(|last| gate.guess(own(last), None).is_ok()), "from addresses of their own");
+        assert_eq!((0..4).filter(|_| gate.guess(own(99), None).is_ok()).count(), 3, "each in its own bound");
+    }
+
+    #[test]
     fn an_address_that_many_share_is_counted_for_nobody() {
         let (gate, id) = (gate(1, 3, 100), ClientId::parse("client").expect("an id"));
-        assert_eq!((0..4).filter(|_| gate.guess(None, &id).is_ok()).count(), 3, "the client's own bound stands");
+        assert_eq!((0..4).filter(|_| gate.guess(None, Some(&id)).is_ok()).count(), 3, "the client's own bound stands");
         assert!((0..50).all(|_| gate.registration(None).is_ok()));
+        assert!(gate.registration(None).is_err(), "all together have theirs");
     }
 
     #[test]
@@ -124,7 +139,7 @@ mod tests {
         let gate = gate(1, 100, 2);
         assert_eq!(passed(&gate, 50, (false, true)), 1);
         let other = IpAddr::from([10, 0, 0, 9]);
-        assert!(gate.guess(Some(other), &ClientId::parse("client").expect("an id")).is_ok());
+        assert!(gate.guess(Some(other), Some(&ClientId::parse("client").expect("an id"))).is_ok());
     }
 
     #[test]
@@ -143,6 +158,6 @@ mod tests {
         assert!(gate.registration(Some(one)).is_ok());
         assert!(gate.registration(Some(other)).is_err());
         let id = ClientId::parse("client").expect("an id");
-        assert!(gate.guess(Some(one), &id).is_ok() && gate.guess(Some(other), &id).is_err());
+        assert!(gate.guess(Some(one), Some(&id)).is_ok() && gate.guess(Some(other), Some(&id)).is_err());
     }
 }

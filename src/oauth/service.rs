@@ -209,11 +209,13 @@ impl Service {
         let Some(invite) = form.get("invite").filter(|invite| invite.len() <= MOST_INVITE) else {
             return self.ask_person(&ask, &shown, &to, Some("Type or paste the invite code."));
         };
-        if let Err(many) = self.lasting.gate.guess(from, &ask.client) {
+        let invite = Secret::new(invite);
+        let is_wrong = !self.keeper.view().await.has_invite(&invite_digest(invite.expose()));
+        if let Err(many) = self.lasting.gate.guess(from, is_wrong.then_some(&ask.client)) {
             tracing::warn!(client = %ask.client, "too many invite codes are tried");
             return self.pages().too_many(many);
         }
-        match self.allow(&ask, &shown, &Secret::new(invite)).await {
+        match self.allow(&ask, &shown, &invite).await {
             Ok(code) => self.pages().onward(true, &to, &self.with_code(&code, &to, ask.state.as_deref())),
             Err(unkept) => self.refused(&unkept, &ask, &shown, &to),
         }

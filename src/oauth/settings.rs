@@ -33,6 +33,10 @@ pub struct Guesses {
     pub client_pause: Duration,
     pub in_all: u32,
     pub all_pause: Duration,
+    /// Registrations of all, at once; one more each `registration_pause`. Slow enough that a flood needs a quarter of an
+    /// hour to push out a client that somebody is about to agree to.
+    pub registrations: u32,
+    pub registration_pause: Duration,
     /// Addresses and clients that are remembered; strangers beyond them share one allowance.
     pub most_remembered: usize,
 }
@@ -53,6 +57,8 @@ impl Default for Guesses {
             client_pause: Duration::from_secs(2),
             in_all: 400,
             all_pause: Duration::from_millis(100),
+            registrations: 100,
+            registration_pause: Duration::from_secs(1),
             most_remembered: 4096,
         }
     }

@@ -68,6 +68,12 @@ impl View {
         })
     }
 
+    /// Whether there is an invite with this code, whatever it is still good for.
+    #[must_use]
+    pub fn has_invite(&self, code: &Digest) -> bool {
+        self.state.invite_of(code).is_some()
+    }
+
     /// A grant, which may be over by now.
     #[must_use]
     pub fn grant(&self, id: &GrantId) -> Option<&Grant> {
@@ -86,10 +92,7 @@ impl State {
     pub(super) fn forbids(&self, change: &Change) -> Option<Denied> {
         match change {
             Change::Register(_) | Change::Revoke(_) => None,
-            Change::Consent(consent) => {
-                let known = self.invites.values().any(|invite| invite.code.matches(&consent.invite));
-                (!known).then_some(Denied::UnknownInvite)
-            }
+            Change::Consent(consent) => self.invite_of(&consent.invite).is_none().then_some(Denied::UnknownInvite),
             Change::Redeem(redemption) => {
                 let waits = self.codes.iter().any(|code| code.code.matches(&redemption.code));
                 let came = |grant: &Grant| grant.code.as_ref().is_some_and(|code| code.matches(&redemption.code));
