@@ -192,6 +192,18 @@ fn a_call_is_on_record_with_no_secret_and_the_record_outlives_a_killed_edge() {
 }
 
 #[test]
+fn a_call_through_a_listed_proxy_is_on_record_with_its_clients_address() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut service = Service::start(command(place.path(), "trusted_proxies = [\"127.0.0.1\"]\n"));
+    let address = service.ready();
+    assert_eq!(post(address, "/", Some(PUBLIC), &[("x-forwarded-for", "192.0.2.7")], INITIALIZE).status, 200);
+    service.stop();
+    let all = lines(&Folder { path: place.path().join("state"), keep: 16 });
+    let called = all.iter().rfind(|line| line["method"] == "initialize").expect("the call");
+    assert_eq!(called["address"], "192.0.2.7");
+}
+
+#[test]
 fn a_service_that_shall_not_record_does_not_and_one_without_a_state_cannot() {
     let place = tempfile::tempdir().expect("a folder");
     let mut service = Service::start(command(place.path(), "[audit]\nenabled = false\n"));

@@ -85,7 +85,7 @@ impl Service<Request<Incoming>> for Enter {
         let span = span(&request, client, reference);
         let notes = self.meters.begin();
         if let Some(record) = notes.record() {
-            record.arrives(reference.to_string(), self.client.to_string(), request.method());
+            record.arrives(reference.to_string(), client.to_string(), request.method());
         }
         // Dropped with the future when the client leaves before its answer, and then it says so.
         let mut ending = Ending::new(Arc::clone(&notes), span.clone());
