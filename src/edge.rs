@@ -45,6 +45,7 @@ mod rate;
 pub mod redirect;
 mod rejection;
 mod request;
+mod seldom;
 mod session;
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -45,7 +45,8 @@ pub struct Connections {
     /// Streams of one HTTP/2 connection at a time.
     pub most_streams: u32,
     pub handshake: Duration,
-    /// TLS handshakes under way: each costs a signature, and an unfinished one holds a connection slot.
+    /// TLS handshakes under way, each of which holds a connection slot: half of those, so that a client that says nothing
+    /// keeps out others no sooner than on a door without TLS, and those that are served keep theirs.
     pub most_handshakes: usize,
     /// Of those, from one address, so that none alone keeps the others out; exempt are the same as from the limit of its
     /// connections.
@@ -175,7 +176,7 @@ impl Default for Connections {
             piece: Duration::from_secs(120),
             most_streams: 64,
             handshake: Duration::from_secs(10),
-            most_handshakes: 256,
+            most_handshakes: 2048,
             most_handshakes_per_address: 32,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kit::tasks::Tasks;
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,7 @@ use crate::edge::client::{Arrival, Client};
 use crate::edge::config::Connections;
 use crate::edge::network::Network;
 use crate::edge::redirect::Challenges;
+use crate::edge::seldom::Seldom;
 use crate::edge::{Conversation, proxy_protocol};
 
 /// A bound listener, and whether it speaks TLS.
@@ -49,6 +50,9 @@ pub(crate) struct Hall {
     /// Of each address, the handshakes under way.
     #[cfg(feature = "tls")]
     shaking: Addresses,
+    /// When clients were turned away for others' handshakes.
+    #[cfg(feature = "tls")]
+    shaken: Seldom,
     addresses: Addresses,
     proxies: Arc<[Network]>,
     /// Where listed proxies introduce their clients, how long each may take to.
@@ -131,11 +135,13 @@ impl Hall {
             redirecting,
             slots: Arc::new(Semaphore::new(limits.most)),
             #[cfg(feature = "tls")]
-            handshakes: Arc::new(Semaphore::new(limits.most_handshakes)),
+            handshakes: Arc::new(Semaphore::new(limits.most_handshakes.min(limits.most / 2).max(1))),
             #[cfg(feature = "tls")]
             handshake: limits.handshake,
             #[cfg(feature = "tls")]
             shaking: Addresses::new(limits.most_handshakes_per_address),
+            #[cfg(feature = "tls")]
+            shaken: Seldom::default(),
             addresses: Addresses::new(limits.most_per_address),
             proxies: limits.proxies.as_slice().into(),
             introduction: limits.proxy_protocol.then_some(limits.head),
@@ -147,7 +153,7 @@ impl Hall {
     /// Lets connections in until the edge stops; then the listener is closed.
     pub(crate) async fn serve(self, door: OpenDoor) {
         let mut stopping = self.stopping.clone();
-        let mut complained: Option<Instant> = None;
+        let complaint = Seldom::default();
         loop {
             let next = async {
                 let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
@@ -164,10 +170,8 @@ impl Hall {
                 Err(fault) if is_one_clients(&fault) => {}
                 Err(fault) => {
                     // Out of descriptors or memory: accepting again at once would only spin.
-                    let now = kit::clock::now();
-                    if complained.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(1)) {
+                    if complaint.is_due() {
                         tracing::error!(%fault, "no connection can be accepted");
-                        complained = Some(now);
                     }
                     let _ = timeout(PAUSE, stopping.wait_for(|stopping| *stopping)).await;
                 }
@@ -243,7 +247,9 @@ impl Hall {
         };
         // Refused rather than queued: who waits here holds a slot that a ready client could use.
         let Ok(turn) = Arc::clone(&self.handshakes).try_acquire_owned() else {
-            tracing::debug!(%client, "too many TLS handshakes are under way");
+            if self.shaken.is_due() {
+                tracing::warn!(%client, "too many TLS handshakes are under way, and clients are turned away");
+            }
             return;
         };
         match timeout(self.handshake, identities.accept(stream)).await {
