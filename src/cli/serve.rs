@@ -61,7 +61,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     oauth_access_ttl_secs: Option<u64>,
 
-    /// A host name, or name:port, at which nobody can log in and tokens of `playground token` alone count; repeatable.
+    /// A host name, or name:port, at which nothing of logging in is found; tokens count as everywhere. Repeatable.
     /// Several clients leave out a configured token where they find that they could log in.
     #[arg(long = "bearer-host", value_name = "NAME", value_parser = spelled::host)]
     bearer_hosts: Vec<String>,
@@ -294,6 +294,13 @@ impl Serve {
             }
             return Ok(None);
         };
+        let kept = if self.bearer_hosts.is_empty() { &file.bearer_hosts } else { &self.bearer_hosts };
+        if let Some(host) = kept.iter().find(|host| public_url.is_at(host)) {
+            let why = format!(
+                "`{host}` is kept for tokens alone (bearer_hosts), and public_url is there: nobody could log in"
+            );
+            return Err(Failure::message(Code::Configuration, why).hint("give bearer_hosts a name of its own"));
+        }
         let Some(state) = named.or_else(|| state.map(StateDir::oauth)) else {
             return Err(Failure::message(Code::Usage, "there is no place for what logins leave behind")
                 .hint("name one with --oauth-state FILE, or a state directory with --state DIR"));

@@ -192,7 +192,7 @@ where
             let answered = self.login.clone().answer(service.clone(), asked, request);
             return Box::pin(async move { answered.await.map_err(Rejection::from) });
         }
-        if Route::is_discovery(head.uri.path()) && !head.headers.contains_key(AUTHORIZATION) {
+        if Route::is_discovery(head.uri.path()) {
             let refused = self.login.pace.take(head.client).err().unwrap_or(Cause::NoSuchPath);
             return Box::pin(std::future::ready(Err(refused.into())));
         }
@@ -210,5 +210,6 @@ const MOST_BODY: usize = 64 * 1024;
 /// A small body comes with its head.
 const BODY_WAIT: Duration = Duration::from_secs(10);
 
-/// Requests under way, with their bodies. They wait for nothing but a store.
-const SLOTS: usize = 256;
+/// Requests under way, with their bodies: 64 MiB at the most. So many that some dozens of addresses whose bodies never end
+/// do not take all.
+const SLOTS: usize = 1024;

@@ -61,7 +61,7 @@ impl Destination {
             "https" => web(text).map(|_host| ()),
             "http" => web(text).and_then(|host| is_loopback(&host).then_some(()).ok_or(BadDestination::NotLoopback)),
             // A program's own (RFC 8252, 7.1), such as claude: or com.example.app:
-            own if !REFUSED.contains(&own) => Ok(()),
+            own if !REFUSED.contains(&own) && !own.starts_with(SYSTEM) => Ok(()),
             _ => Err(BadDestination::Scheme),
         }?;
         Ok(Self(text.to_owned()))
@@ -123,6 +123,9 @@ const MOST_BYTES: usize = 512;
 /// Characters that browsers and others read differently, none of which belongs into a URI.
 const NEVER: &[u8] = b"\"<>\\^`{|}";
 
+/// Windows hands these to programs of its own, some of which run what they are told.
+const SYSTEM: &str = "ms-";
+
 /// Schemes of browsers and systems, behind which no program waits for an answer of ours.
 const REFUSED: &[&str] = &[
     "about",
@@ -130,18 +133,22 @@ const REFUSED: &[&str] = &[
     "chrome",
     "content",
     "data",
+    "feed",
     "file",
     "filesystem",
     "ftp",
     "intent",
+    "itms-services",
     "jar",
     "javascript",
+    "ldap",
+    "ldaps",
     "mailto",
-    "ms-settings",
     "news",
     "res",
     "search-ms",
     "shell",
+    "smb",
     "sms",
     "ssh",
     "tel",
@@ -149,6 +156,7 @@ const REFUSED: &[&str] = &[
     "urn",
     "vbscript",
     "view-source",
+    "vnc",
     "ws",
     "wss",
 ];
@@ -198,6 +206,8 @@ mod tests {
             ("JavaScript:alert(1)", BadDestination::Scheme),
             ("data:text/html,x", BadDestination::Scheme),
             ("file:///etc/passwd", BadDestination::Scheme),
+            ("ms-msdt:/id", BadDestination::Scheme),
+            ("smb://evil.example/x", BadDestination::Scheme),
         ] {
             assert_eq!(Destination::parse(bad), Err(why), "{bad}");
         }

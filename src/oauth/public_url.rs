@@ -72,6 +72,15 @@ impl PublicUrl {
         self.0.split_once("://").map_or("", |(_, authority)| authority)
     }
 
+    /// Whether a name, with a port or without one, is where this server is reached.
+    #[must_use]
+    pub fn is_at(&self, name: &str) -> bool {
+        let authority = self.authority();
+        let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+        let host = authority.rsplit_once(':').filter(port).map_or(authority, |(host, _)| host);
+        name.eq_ignore_ascii_case(authority) || name.eq_ignore_ascii_case(host)
+    }
+
     /// The address of a path of this server, which begins with a slash.
     #[must_use]
     pub fn at(&self, path: &str) -> String {
@@ -115,6 +124,22 @@ impl fmt::Display for PublicUrl {
 #[cfg(test)]
 mod tests {
     use super::{BadPublicUrl, PublicUrl};
+
+    #[test]
+    fn it_is_at_its_name_with_its_port_or_without() {
+        let url = |text: &str| PublicUrl::parse(text).expect("a public URL");
+        for (text, name, is_there) in [
+            ("https://mcp.example.org", "MCP.example.org", true),
+            ("https://mcp.example.org", "token.mcp.example.org", false),
+            ("https://mcp.example.org:8443", "mcp.example.org", true),
+            ("https://mcp.example.org:8443", "mcp.example.org:8443", true),
+            ("https://mcp.example.org:8443", "mcp.example.org:9443", false),
+            ("https://[2001:db8::1]", "[2001:db8::1]", true),
+            ("https://[2001:db8::1]:8443", "[2001:db8::1]", true),
+        ] {
+            assert_eq!(url(text).is_at(name), is_there, "{text} {name}");
+        }
+    }
 
     #[test]
     fn it_is_an_https_origin_or_loopback() {

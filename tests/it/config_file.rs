@@ -158,6 +158,18 @@ fn a_tenant_with_a_native_worker_and_a_credential_for_the_sandbox_is_an_error() 
 }
 
 #[test]
+fn a_name_for_tokens_alone_is_not_the_one_where_people_log_in() {
+    let worker = FakeWorker::start(Manner::Answers);
+    for (name, code) in [("mcp.example.org", 5), ("MCP.example.org:8443", 5), ("token.mcp.example.org", 0)] {
+        let logins = format!("[oauth]\npublic_url = \"https://mcp.example.org:8443\"\nbearer_hosts = [\"{name}\"]");
+        let place = place(&worker, &native(&worker, &format!("state = \"state\"\n{logins}")));
+        let output = check(place.path(), &[]);
+        assert_eq!(output.status.code(), Some(code), "{name}: {output:?}");
+        assert!(code == 0 || text(&output.stdout).contains("nobody could log in"), "{output:?}");
+    }
+}
+
+#[test]
 fn the_printed_example_is_a_file_without_problems() {
     let output = run(playground(["check-config", "--print-example"]));
     assert_eq!(output.status.code(), Some(0));

@@ -39,6 +39,10 @@ async fn at_a_name_for_tokens_alone_nothing_says_that_one_could_log_in() {
                 assert_eq!(answer.header("www-authenticate"), None);
             }
         }
+        for path in PLACES.iter().filter(|path| path.contains("well-known")) {
+            let stale = [("Host", host), ("Authorization", "Bearer nobody")];
+            assert_eq!(ask(&edge, "GET", path, &stale, None).await.status, 404, "with a stale token too: {path}");
+        }
         let refused = ask(&edge, "POST", "/mcp", &[("Host", host)], Some(INIT)).await;
         assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")), "{host}");
         let wrong = ask(&edge, "POST", "/mcp", &[("Host", host), ("Authorization", "Bearer nobody")], Some(INIT)).await;
