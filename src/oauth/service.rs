@@ -24,6 +24,7 @@ use super::seal::Seal;
 use super::state::{Change, ClientId, Consent, Denied, Fresh, Party, Redirect, invite_digest};
 use super::token::Trade;
 use super::{PublicUrl, Route, Settings, caller, metadata, register, revoke, token};
+use crate::store::Digest;
 
 /// Clones share all of it.
 #[derive(Clone)]
@@ -209,20 +210,20 @@ impl Service {
         let Some(invite) = form.get("invite").filter(|invite| invite.len() <= MOST_INVITE) else {
             return self.ask_person(&ask, &shown, &to, Some("Type or paste the invite code."));
         };
-        let invite = Secret::new(invite);
-        let is_wrong = !self.keeper.view().await.has_invite(&invite_digest(invite.expose()));
+        let invite = invite_digest(invite);
+        let is_wrong = !self.keeper.view().await.has_invite(&invite);
         if let Err(many) = self.lasting.gate.guess(from, is_wrong.then_some(&ask.client)) {
             tracing::warn!(client = %ask.client, "too many invite codes are tried");
             return self.pages().too_many(many);
         }
-        match self.allow(&ask, &shown, &invite).await {
+        match self.allow(&ask, &shown, invite).await {
             Ok(code) => self.pages().onward(true, &to, &self.with_code(&code, &to, ask.state.as_deref())),
             Err(unkept) => self.refused(&unkept, &ask, &shown, &to),
         }
     }
 
     /// Uses the invite, and yields the code.
-    async fn allow(&self, ask: &Ask, shown: &Shown, invite: &Secret) -> Result<Secret, Unkept> {
+    async fn allow(&self, ask: &Ask, shown: &Shown, invite: Digest) -> Result<Secret, Unkept> {
         let code = Fresh::code().map_err(|_none| Unkept::Fault)?;
         let client = if shown.is_documented {
             Party::Documented { id: ask.client.clone(), name: shown.name.clone() }
@@ -230,7 +231,7 @@ impl Service {
             Party::Registered(ask.client.clone())
         };
         let consent = Consent {
-            invite: invite_digest(invite.expose()),
+            invite,
             code: code.digest,
             client,
             redirect: ask.redirect.clone(),
