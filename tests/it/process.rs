@@ -190,7 +190,7 @@ impl Watched {
         Self::try_of(id).expect("the process is there")
     }
 
-    fn try_of(id: u32) -> Option<Self> {
+    pub(crate) fn try_of(id: u32) -> Option<Self> {
         Some(Self { id, descriptor: pidfd_open(pid(id), PidfdFlags::empty()).ok()? })
     }
 

@@ -1,0 +1,182 @@
+//! A fake host of one test's own, and what the test knows and does about it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{self, Watched, run, skip, text};
+
+pub(crate) const POOL: &str = "aitemp/playground";
+pub(crate) const TEMPLATE: &str = "aitemp/playground/template@base";
+pub(crate) const REFUSED: i32 = 99;
+
+pub(crate) struct World {
+    place: TempDir,
+}
+
+impl World {
+    /// A fresh host, or a word on why there cannot be one here.
+    pub(crate) fn new(what: &str) -> Option<Self> {
+        if let Err(why) = can_be() {
+            skip(what, why);
+            return None;
+        }
+        let place = tempfile::tempdir().expect("a folder");
+        let world = Self { place };
+        std::fs::create_dir(world.path("bin")).expect("a folder");
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+        let python = python().as_ref().expect("asked above");
+        let host = format!(
+            "#!{} -IS\nimport sys\nsys.path.insert(0, {sources:?})\nsys.pycache_prefix = {cache:?}\nfrom fakehost import \
+             main\nsys.exit(main({:?}))\n",
+            python.display(),
+            world.root(),
+        );
+        std::fs::write(world.path("bin/host"), host).expect("written");
+        std::fs::set_permissions(world.path("bin/host"), PermissionsExt::from_mode(0o755)).expect("permitted");
+        world.host("new");
+        Some(world)
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.place.path().canonicalize().expect("it is there")
+    }
+
+    pub(crate) fn path(&self, rest: &str) -> PathBuf {
+        self.root().join(rest)
+    }
+
+    /// The same as a word of a command line.
+    pub(crate) fn word(&self, rest: &str) -> String {
+        self.path(rest).to_str().expect("a path of letters").to_owned()
+    }
+
+    /// What a test does to the host itself: `new` or `reboot`.
+    pub(crate) fn host(&self, verb: &str) {
+        let output = self.run("host", [verb]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+
+    /// A program of this host, with nothing but this host around it.
+    pub(crate) fn program<'a>(&self, name: &str, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = process::program(self.path("bin").join(name));
+        command.args(words).env("PATH", self.path("bin")).env("HOME", self.root());
+        command
+    }
+
+    pub(crate) fn run<'a>(&self, name: &str, words: impl IntoIterator<Item = &'a str>) -> Output {
+        run(self.program(name, words))
+    }
+
+    /// What a program that has to work wrote.
+    pub(crate) fn told<'a>(&self, name: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+        let output = self.run(name, words);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Checks that a program says no, with these words.
+    pub(crate) fn refused<'a>(&self, name: &str, words: impl IntoIterator<Item = &'a str>, why: &str) {
+        let output = self.run(name, words);
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+
+    pub(crate) fn model(&self) -> Value {
+        let model = std::fs::read(self.path("model.json")).expect("the model");
+        serde_json::from_slice(&model).expect("whole")
+    }
+
+    /// Changes the model while no program runs.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Value)) {
+        let mut model = self.model();
+        change(&mut model);
+        std::fs::write(self.path("model.json"), model.to_string()).expect("written");
+    }
+
+    /// What is to go wrong from now on; the calls are counted anew.
+    pub(crate) fn fault(&self, faults: &Value) {
+        std::fs::write(self.path("faults.json"), faults.to_string()).expect("written");
+        self.change(|model| {
+            model["calls"] = json!(0);
+            model["met"] = json!({});
+        });
+    }
+
+    /// Every call since the host was made, as a line each.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let lines = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let calls = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("whole"));
+        calls
+            .map(|call| call["argv"].as_array().expect("words").iter().map(word_of).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+
+    /// What no program knew, which a test that means it takes away.
+    pub(crate) fn take_violations(&self) -> String {
+        let violations = std::fs::read_to_string(self.path("violations")).unwrap_or_default();
+        let _ = std::fs::remove_file(self.path("violations"));
+        violations
+    }
+
+    /// Waits until no program of this host runs any more.
+    pub(crate) fn settle(&self) {
+        let mark = format!("PATH={}", self.path("bin").display());
+        loop {
+            let entries = std::fs::read_dir("/proc").expect("there is a /proc");
+            let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+            let ours = |id: &u32| {
+                let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            };
+            let left: Vec<_> = ids.filter(ours).filter_map(Watched::try_of).collect();
+            if left.is_empty() {
+                return;
+            }
+            for process in left {
+                assert!(process.gone_within(process::PATIENCE), "process {} is left", process.id);
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let violations = self.take_violations();
+        assert!(std::thread::panicking() || violations.is_empty(), "{violations}");
+    }
+}
+
+fn word_of(word: &Value) -> &str {
+    word.as_str().expect("a word")
+}
+
+/// Whether a fake host can be here: Python and mount namespaces.
+fn can_be() -> Result<(), &'static str> {
+    python().as_ref().map_err(|why| *why)?;
+    static SPACES: OnceLock<bool> = OnceLock::new();
+    let spaces = SPACES.get_or_init(|| {
+        let mut command = process::program("/usr/bin/unshare");
+        command.args(["--mount", "--map-root-user", "/bin/true"]);
+        command.output().is_ok_and(|output| output.status.success())
+    });
+    spaces.then_some(()).ok_or("no mount namespaces")
+}
+
+/// The interpreter itself, and not a script that looks for it.
+fn python() -> &'static Result<PathBuf, &'static str> {
+    static FOUND: OnceLock<Result<PathBuf, &'static str>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut command = process::program("python3");
+        command.args(["-c", "import sys; print(sys.executable, end='')"]).envs(std::env::vars_os());
+        match command.output() {
+            Ok(output) if output.status.success() => Ok(text(&output.stdout).into()),
+            Ok(_) | Err(_) => Err("no python3"),
+        }
+    })
+}
