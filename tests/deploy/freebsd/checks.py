@@ -4,6 +4,8 @@ import json
 import os
 import re
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 
 from host import CONFIG, FACULTIES, HERE, JAIL, MANIFEST, TOKEN, Host
@@ -16,14 +18,14 @@ PATH = "/sbin:/bin:/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 KEY = "/usr/local/etc/playground-workers/alice.key"
 
 
-def check(name):
+def check(name, says=""):
     def kept(test):
-        ALL.append((name, test))
+        ALL.append((name, test, says))
         return test
     return kept
 
 
-def on_host(name):
+def on_host(name, says=""):
     """A check that has a host of its own, on which no stand-in may have met what it does not know."""
     def kept(test):
         def whole(deploy):
@@ -34,7 +36,7 @@ def on_host(name):
                 quiet(host)
             finally:
                 host.close()
-        return check(name)(whole)
+        return check(name, says)(whole)
     return kept
 
 
@@ -52,7 +54,7 @@ def quiet(host):
 
 
 for refusal in REFUSALS:
-    on_host(f"{refusal.service} refuses: {refusal.name}")(lambda host, refusal=refusal: refused(host, refusal))
+    on_host(f"{refusal.service} refuses: {refusal.name}", refusal.says)(lambda host, refusal=refusal: refused(host, refusal))
 
 
 def ends(told, code, *, out="", err=""):
@@ -293,7 +295,7 @@ def stop_needs_nothing(host):
     ends(status, 1, out="is not running")
 
 
-@on_host("a supervisor that runs already is told, also at boot, before a token is touched")
+@on_host("a supervisor that runs already is told, also at boot, before a token is touched", "supervisor runs already check_pidfile running")
 def already_running(host):
     start, again, force = host.run(FACULTIES, "start", "faststart", "forcestart")
     ends(start, 0)
@@ -304,7 +306,7 @@ def already_running(host):
 
 
 for service in (MCP, SANDBOX):
-    @on_host(f"{service} is not started twice, also at boot")
+    @on_host(f"{service} is not started twice, also at boot", "supervisor runs already check_pidfile running")
     def not_twice(host, service=service):
         _, again = host.run(service, "start", "faststart")
         ends(again, 1, err="its supervisor runs already as pid")
@@ -435,10 +437,8 @@ def order(deploy):
 
 @check("the words that the services hand over are known to the program")
 def real_words(deploy):
-    binary = os.environ.get("PLAYGROUND_BIN")
+    binary = program()
     if not binary:
-        assert "PLAYGROUND_FAIL_ON_SKIP" not in os.environ, "PLAYGROUND_BIN is not set"
-        print("skip PLAYGROUND_BIN is not set, so no program is asked")
         return
     host = Host(deploy)
     try:
@@ -454,3 +454,64 @@ def real_words(deploy):
             assert done.returncode != 2, (words, done.stderr)
     finally:
         host.close()
+
+
+@check("smoke.sh finds a service well, and says what is wrong with one that is not")
+def smoke(deploy):
+    binary = program()
+    if not binary:
+        return
+    with tempfile.TemporaryDirectory(prefix="playground-smoke.") as folder, Served(binary, folder) as served:
+        good = {"PLAYGROUND_TOKEN": served.token, "PLAYGROUND_BASE_URL": served.url, "PLAYGROUND_PRIVATE_HTTP": "YES",
+                "PLAYGROUND_FREEBSD_JOB_SMOKE": "YES", "PATH": os.environ["PATH"]}
+        for changed, code, says in (
+                ({}, 0, "smoke: all is well"),
+                ({"PLAYGROUND_TOKEN": ""}, 1, "PLAYGROUND_TOKEN is not set"),
+                ({"PLAYGROUND_TOKEN": 'a" -o /evil'}, 1, "PLAYGROUND_TOKEN is no token"),
+                ({"PLAYGROUND_TOKEN": "x" * 43}, 1, "initialize is answered with 401"),
+                ({"PLAYGROUND_PRIVATE_HTTP": "NO"}, 1, "is not encrypted"),
+                ({"PLAYGROUND_BASE_URL": "http://mcp.example.org"}, 1, "must be https://NAME"),
+                ({"PLAYGROUND_BASE_URL": "http://127.0.0.1:9"}, 1, "nothing answers at")):
+            done = subprocess.run(["dash", deploy / "smoke.sh"], env=good | changed, capture_output=True, text=True, timeout=120,
+                                  check=False)
+            assert done.returncode == code and says in done.stdout + done.stderr, (changed, done)
+            assert served.token not in done.stdout + done.stderr
+
+
+class Served:
+    """The program on Linux, with a tenant."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+
+    def __enter__(self):
+        log = open(f"{self.folder}/log", "w+")
+        self.process = subprocess.Popen([self.binary, "serve", "--state", f"{self.folder}/state", "--bind", "127.0.0.1:0"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        deadline = time.monotonic() + 30
+        while not (ready := re.search(r"^ready (\S+)", Path(log.name).read_text(), re.M)):
+            assert self.process.poll() is None and time.monotonic() < deadline, Path(log.name).read_text()
+            time.sleep(0.05)
+        self.url = ready[1]
+        self.token = self._user("create", "alice").strip()
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self._user("destroy", "alice", "--yes", "--delete-pile")
+        finally:
+            self.process.terminate()
+            self.process.wait(60)
+
+    def _user(self, *words):
+        done = subprocess.run([self.binary, "user", *words, "--state", f"{self.folder}/state"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def program():
+    """The binary to ask; without one, nothing is asked, and where nothing may be left out that is a fault."""
+    binary = os.environ.get("PLAYGROUND_BIN")
+    assert binary or "PLAYGROUND_FAIL_ON_SKIP" not in os.environ, "PLAYGROUND_BIN is not set"
+    return binary
