@@ -40,6 +40,7 @@ mod settings;
 pub mod state;
 mod token;
 
+pub use destination::{BadDestination, sendable};
 pub use pages::tokens_alone;
 pub use public_url::{BadPublicUrl, PublicUrl};
 pub use route::Route;

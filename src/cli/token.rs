@@ -14,7 +14,7 @@ use super::failure::{Code, Failure};
 use super::store;
 use crate::identity::CredentialId;
 use crate::identity::store::{Ledger, ids_meant};
-pub(super) use moment::{Moment, NotAMoment, rfc3339};
+pub(super) use moment::{Expiry, rfc3339};
 
 use list::List;
 use mint::Mint;

@@ -13,7 +13,7 @@ pub(super) struct Destination(String);
 
 /// Why an address may not be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadDestination {
+pub enum BadDestination {
     #[error("it is no absolute URI")]
     NotAbsolute,
     #[error("it is longer than 512 bytes")]
@@ -30,6 +30,14 @@ pub(super) enum BadDestination {
     NotLoopback,
     #[error("addresses of this scheme are not sent to")]
     Scheme,
+}
+
+/// Whether a browser may be sent there, if its client registers it.
+///
+/// # Errors
+/// When nothing may be sent there.
+pub fn sendable(text: &str) -> Result<(), BadDestination> {
+    Destination::parse(text).map(drop)
 }
 
 impl Destination {

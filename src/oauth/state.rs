@@ -80,6 +80,12 @@ impl State {
         self.grants.iter()
     }
 
+    /// Whether a client registered under this id, or was entered under it.
+    #[must_use]
+    pub fn has_client(&self, id: &ClientId) -> bool {
+        self.clients.contains_key(id)
+    }
+
     /// The invite that has this code.
     #[must_use]
     pub fn invite_of(&self, code: &Digest) -> Option<&InviteId> {

@@ -176,7 +176,18 @@ fn a_token_that_ends_is_listed_with_its_end_and_replaced_by_another() {
     for wrong in [&["revoke"][..], &["revoke", "x", "--expired"], &["revoke", "--tenant", "a", "--expired"]] {
         assert_eq!(token(wrong).status.code(), Some(2), "{wrong:?}");
     }
-    for bad in ["tomorrow", "2001-01-01T00:00:00Z", "0", "99999d"] {
+    let bare = token(&["mint", "alice", "--expires", "5"]);
+    assert!(text(&bare.stderr).contains("say 5s, 5m, 5h or 5d"), "{}", text(&bare.stderr));
+    let endless = token(&["mint", "alice", "--expires", "never"]);
+    assert_eq!(endless.status.code(), Some(0), "{}", text(&endless.stderr));
+    assert!(
+        list()["tokens"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|it| it["tenant"] == "alice" && it["expires"].is_null())
+    );
+    for bad in ["tomorrow", "2001-01-01T00:00:00Z", "0", "5", "99999d"] {
         assert_eq!(token(&["mint", "alice", "--expires", bad]).status.code(), Some(2), "{bad}");
     }
 }

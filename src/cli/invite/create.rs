@@ -12,7 +12,9 @@ use super::super::oauth::{self, OAuthState};
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::Reserved;
-use super::super::token::{Moment, NotAMoment, rfc3339};
+use super::super::token::{Expiry, rfc3339};
+use crate::oauth::documents::DocumentUrl;
+use crate::oauth::keeper::File;
 use crate::oauth::state::{ClientId, Fresh, NewInvite, Order, Ordered, Redirect, invite_id};
 
 /// Make an invite for a tenant; its code is printed once, alone on stdout.
@@ -63,15 +65,15 @@ struct More {
     reusable: bool,
 
     /// When it ends by itself: a span such as 24h or 7d, a time such as 2027-01-31T00:00:00Z, or `never` [default: 7d].
-    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    #[arg(long, value_name = "TIME", value_parser = Expiry::parse)]
     expires: Option<Expiry>,
 
     /// Only this client can use it, by the id that it registered under or the address of its document.
     #[arg(long, alias = "client-id", value_name = "ID", value_parser = ClientId::parse)]
     client: Option<ClientId>,
 
-    /// Only a client that is answered at this address can use it.
-    #[arg(long, alias = "redirect-uri", value_name = "URI", value_parser = Redirect::parse)]
+    /// Only a client that is answered at this address can use it: https, http on loopback, or a program's own scheme.
+    #[arg(long, alias = "redirect-uri", value_name = "URI", value_parser = destination)]
     redirect: Option<Redirect>,
 
     #[command(flatten)]
@@ -79,12 +81,6 @@ struct More {
 
     #[command(flatten)]
     state: OAuthState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expiry {
-    At(Moment),
-    Never,
 }
 
 struct Shown {
@@ -114,10 +110,10 @@ impl Original {
 impl More {
     async fn make(self, tenant: Tenant, uses: u32, shown: Shown) -> Result<(), Failure> {
         let file = self.state.file_of(&self.place)?;
+        self.warn(&tenant, &file).await?;
         let now = kit::clock::since_epoch();
         let life = match self.expires {
-            Some(Expiry::Never) => None,
-            Some(Expiry::At(moment)) => Some(moment.seen_from(now).saturating_sub(now)),
+            Some(expiry) => expiry.seen_from(now).map(|ends| ends.saturating_sub(now)),
             None => Some(LIFE),
         };
         let fresh = Fresh::invite().map_err(Failure::new)?;
@@ -161,8 +157,29 @@ impl More {
     }
 }
 
-fn expiry(text: &str) -> Result<Expiry, NotAMoment> {
-    if text == "never" { Ok(Expiry::Never) } else { Moment::parse(text).map(Expiry::At) }
+impl More {
+    /// What makes the invite useless as things are now, which may be otherwise by the time that it is used.
+    async fn warn(&self, tenant: &Tenant, file: &File) -> Result<(), Failure> {
+        // An OAuth state elsewhere may belong to a state that is not ours to look at.
+        if self.state.named().is_none() && !sandbox::is_known(&self.place.open()?.sandbox(), tenant) {
+            say::talk(&format!(
+                "warning: there is no sandbox of {tenant}, so unless a native worker is listed for it a client that is let in finds nothing, until: playground user create {tenant}"
+            ));
+        }
+        let Some(client) = &self.client else { return Ok(()) };
+        if DocumentUrl::parse(client).is_err() && !oauth::read(file).await?.has_client(client) {
+            say::talk(&format!(
+                "warning: no client `{client}` is registered here, and it is not the https address of a client's document: nobody can use the invite until there is one"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// One that the edge would send a browser to.
+fn destination(text: &str) -> Result<Redirect, String> {
+    crate::oauth::sendable(text).map_err(|fault| fault.to_string())?;
+    Redirect::parse(text).map_err(|fault| fault.to_string())
 }
 
 /// A week: long enough to be sent to somebody, short enough to be forgotten.

@@ -10,7 +10,7 @@ use super::super::failure::{Code, Failure};
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Reserved, Store};
-use super::moment::Moment;
+use super::moment::Expiry;
 use crate::identity::Catalogue;
 use crate::identity::reach::{Pattern, Reach, Scope, Tools};
 use crate::identity::store::NewCredential;
@@ -30,11 +30,11 @@ pub(super) struct Mint {
     #[arg(long, value_enum, default_value = "sandbox")]
     catalogue: Opens,
 
-    /// When it ends by itself: a span such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z [default: never].
+    /// When it ends by itself: a span such as 90d or 12h, a time such as 2027-01-31T00:00:00Z, or `never` [default: never].
     ///
     /// From then on it is refused, and the streams that were opened with it end.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
-    expires: Option<Moment>,
+    #[arg(long, value_name = "TIME", value_parser = Expiry::parse)]
+    expires: Option<Expiry>,
 
     /// Let it call only this tool, or with a `*` at the end those whose names begin so; may be repeated [default: all].
     ///
@@ -100,7 +100,7 @@ impl Mint {
             },
             backend: self.backend.name().to_owned(),
             name: self.name,
-            expires: self.expires.map(|expires| expires.seen_from(kit::clock::since_epoch())),
+            expires: self.expires.and_then(|expires| expires.seen_from(kit::clock::since_epoch())),
         };
         store::mint(&ledger, wanted, out).await
     }

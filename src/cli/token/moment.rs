@@ -14,8 +14,17 @@ pub(in crate::cli) enum Moment {
     At(Duration),
 }
 
+/// When something ends by itself, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Expiry {
+    At(Moment),
+    Never,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::cli) enum NotAMoment {
+    #[error("a unit is wanted; say {0}s, {0}m, {0}h or {0}d")]
+    NoUnit(u64),
     #[error("a span such as 90d or 12h is wanted, or a time with its zone such as 2027-01-31T00:00:00Z")]
     Misspelled,
     #[error("that is more than a hundred years away")]
@@ -23,8 +32,8 @@ pub(in crate::cli) enum NotAMoment {
 }
 
 impl Moment {
-    pub(in crate::cli) fn parse(text: &str) -> Result<Self, NotAMoment> {
-        if let Ok(span) = spelled::duration(text) {
+    fn parse(text: &str) -> Result<Self, NotAMoment> {
+        if let Some(span) = with_unit(text)? {
             return if span <= CENTURY { Ok(Self::In(span)) } else { Err(NotAMoment::Far) };
         }
         let time = DateTime::parse_from_rfc3339(text).map_err(|_misspelled| NotAMoment::Misspelled)?;
@@ -34,10 +43,24 @@ impl Moment {
     }
 
     /// Since the Unix epoch, where it is `now`.
-    pub(in crate::cli) fn seen_from(self, now: Duration) -> Duration {
+    fn seen_from(self, now: Duration) -> Duration {
         match self {
             Self::In(span) => now.saturating_add(span),
             Self::At(time) => time,
+        }
+    }
+}
+
+impl Expiry {
+    pub(in crate::cli) fn parse(text: &str) -> Result<Self, NotAMoment> {
+        if text == "never" { Ok(Self::Never) } else { Moment::parse(text).map(Self::At) }
+    }
+
+    /// Since the Unix epoch, where it is `now`.
+    pub(in crate::cli) fn seen_from(self, now: Duration) -> Option<Duration> {
+        match self {
+            Self::At(moment) => Some(moment.seen_from(now)),
+            Self::Never => None,
         }
     }
 }
@@ -46,11 +69,19 @@ impl Moment {
 pub(super) fn span(text: &str) -> Result<Duration, NotAMoment> {
     match text {
         "0" => Ok(Duration::ZERO),
-        _ => match spelled::duration(text) {
-            Ok(span) if span <= CENTURY => Ok(span),
-            Ok(_) => Err(NotAMoment::Far),
-            Err(_) => Err(NotAMoment::Misspelled),
+        _ => match with_unit(text)? {
+            Some(span) if span <= CENTURY => Ok(span),
+            Some(_) => Err(NotAMoment::Far),
+            None => Err(NotAMoment::Misspelled),
         },
+    }
+}
+
+/// Nobody means five seconds by a bare 5 where the others say 90d.
+fn with_unit(text: &str) -> Result<Option<Duration>, NotAMoment> {
+    match text.parse() {
+        Ok(0) | Err(_) => Ok(spelled::duration(text).ok()),
+        Ok(number) => Err(NotAMoment::NoUnit(number)),
     }
 }
 
@@ -69,7 +100,7 @@ const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 mod tests {
     use std::time::Duration;
 
-    use super::{Moment, NotAMoment, rfc3339, span};
+    use super::{Expiry, Moment, NotAMoment, rfc3339, span};
 
     #[test]
     fn an_expiry_is_a_span_or_a_time_with_its_zone() {
@@ -90,6 +121,24 @@ mod tests {
         for far in ["36601d", "2999-01-01T00:00:00Z"] {
             assert_eq!(Moment::parse(far), Err(NotAMoment::Far), "{far}");
         }
+    }
+
+    #[test]
+    fn a_bare_number_is_asked_for_its_unit() {
+        assert_eq!(Moment::parse("5"), Err(NotAMoment::NoUnit(5)));
+        assert_eq!(Expiry::parse("90"), Err(NotAMoment::NoUnit(90)));
+        assert_eq!(span("24"), Err(NotAMoment::NoUnit(24)));
+        assert_eq!(NotAMoment::NoUnit(5).to_string(), "a unit is wanted; say 5s, 5m, 5h or 5d");
+        assert!(Moment::parse("5s").is_ok());
+    }
+
+    #[test]
+    fn an_expiry_may_be_never() {
+        assert_eq!(Expiry::parse("never"), Ok(Expiry::Never));
+        assert_eq!(Expiry::Never.seen_from(Duration::ZERO), None);
+        let one = Expiry::parse("1s").map(|expiry| expiry.seen_from(Duration::from_secs(1)));
+        assert_eq!(one, Ok(Some(Duration::from_secs(2))));
+        assert_eq!(Expiry::parse("Never"), Err(NotAMoment::Misspelled));
     }
 
     #[test]

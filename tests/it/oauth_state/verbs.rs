@@ -131,7 +131,12 @@ fn what_cannot_be_an_invite_is_refused_before_anything_is_made() {
         "invite create alice --expires 2d1",
         "invite create alice --expires 1970-01-02T00:00:00Z",
         "invite create alice --expires 367d",
+        "invite create alice --expires 5",
         "invite create alice --redirect /cb",
+        "invite create alice --redirect javascript:alert(1)",
+        "invite create alice --redirect data:text/html,x",
+        "invite create alice --redirect file:///etc/passwd",
+        "invite create alice --redirect http://client.example/cb",
         "invite create alice --client a\"b",
         "grant revoke",
         "grant revoke a --tenant b",
@@ -143,6 +148,39 @@ fn what_cannot_be_an_invite_is_refused_before_anything_is_made() {
     assert!(!state.exists());
     assert!(said("invite create alice --expires never", &state).starts_with("pgi-"));
     assert!(said("invite list", &state).contains("\topen\t1\t"));
+}
+
+#[test]
+fn an_invite_may_be_for_a_programs_own_scheme() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("oauth.json");
+    for own in ["cursor://anysphere.cursor-retrieval/cb", "com.example.app:/cb", "http://127.0.0.1:1/cb"] {
+        assert!(said(&format!("invite create alice --redirect {own}"), &state).starts_with("pgi-"), "{own}");
+    }
+}
+
+#[test]
+fn an_invite_for_nobody_is_warned_of() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("oauth.json");
+    for (client, warned) in
+        [("nope", true), ("http://client.example/meta.json", true), ("https://client.example/meta.json", false)]
+    {
+        let told = text(&verb(&format!("invite create alice --client {client}"), &state).stderr);
+        assert_eq!(told.contains("warning: no client `"), warned, "{client}: {told}");
+    }
+    let own = |tenant: &str| {
+        let mut command = playground(["invite", "create", tenant, "--state"]);
+        command.arg(place.path().join("state"));
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).starts_with("pgi-"), "the invite is made nevertheless");
+        text(&output.stderr)
+    };
+    assert!(own("alice").contains("warning: there is no sandbox of alice"));
+    crate::client::Client::mint(&place.path().join("state"), "bob");
+    let told = own("bob");
+    assert!(!told.contains("warning"), "{told}");
 }
 
 #[test]
