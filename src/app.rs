@@ -15,6 +15,7 @@ mod session_keys;
 mod strict;
 mod tls_files;
 mod trust;
+mod warnings;
 pub mod words;
 mod worker_half;
 
@@ -52,6 +53,7 @@ pub use session_keys::{KeyError, rotate as rotate_session_key};
 pub use strict::StrictFault;
 pub use tls_files::TlsFault;
 pub use trust::TrustFault;
+pub use warnings::warnings;
 pub use worker_half::worker_main;
 
 /// The hidden verbs of the children.
@@ -131,7 +133,9 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         acme,
         audit: config.audit.as_ref().map(|audit| audit.terms),
     };
-    warn(&config);
+    for warning in warnings(&config) {
+        tracing::warn!("{warning}");
+    }
     let scheme = if config.speaks_tls() { "https" } else { "http" };
     let socket = config.state.as_ref().map(StateDir::operator_socket);
     let plan = Plan {
@@ -184,7 +188,9 @@ pub fn problems(config: &Config) -> Vec<String> {
     let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| kit::chain(fault)).collect();
     problems.extend(trust::read(config).err().map(|fault| kit::chain(&fault)));
     problems.extend(edge_user(config).err().map(|fault| kit::chain(&fault)));
-    let monitoring = config.admin_socket.as_deref().map(socket::could_listen);
+    let own = |path: &&Path| config.state.as_ref().is_some_and(|state| path.parent() == Some(state.path()));
+    let made_by_then = |path: &&Path| own(path) && path.parent().is_some_and(|folder| !folder.exists());
+    let monitoring = config.admin_socket.as_deref().filter(|path| !made_by_then(path)).map(socket::could_listen);
     problems.extend(monitoring.and_then(Result::err).map(|fault| kit::chain(&fault)));
     let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
     problems.extend(listed.err().map(|fault| kit::chain(&fault)));
@@ -318,46 +324,12 @@ fn loose_at(config: &Config, path: &Path, own: impl Fn(&StateDir) -> PathBuf) ->
     if is_own { Loose::Refuse } else { Loose::Warn }
 }
 
-/// What an operator should know of a configuration that is served nevertheless; blocking.
-#[must_use]
-pub fn warnings(config: &Config) -> Vec<String> {
-    let Some(oauth) = &config.oauth else { return Vec::new() };
-    let file = File::at(oauth.state.clone(), loose_at(config, &oauth.state, StateDir::oauth));
-    let state = file.read().ok().map(|(state, _)| state);
-    let url = oauth.settings.public_url.as_str();
-    let others = state.map_or(0, |state| state.grants_for_others(url, kit::clock::since_epoch()));
-    (others > 0).then(|| moved(others, url)).into_iter().collect()
-}
-
-/// Tokens are for the address that they were asked for, so another one ends them all.
-fn moved(grants: usize, url: &str) -> String {
-    let (grants, whose) =
-        if grants == 1 { ("1 grant is".to_owned(), "its") } else { (format!("{grants} grants are"), "their") };
-    format!(
-        "{grants} for another public URL than {url}: {whose} clients are refused, and must be let in again by an invite"
-    )
-}
-
 /// The OAuth state, there from now on: an edge asks again and again for a file that is not.
 fn oauth_file(config: &Config) -> Result<Option<File>, BuildError> {
     let Some(oauth) = &config.oauth else { return Ok(None) };
     let file = File::at(absolute(&oauth.state)?, loose_at(config, &oauth.state, StateDir::oauth));
     file.make()?;
-    for warning in warnings(config) {
-        tracing::warn!("{warning}");
-    }
     Ok(Some(file))
-}
-
-fn warn(config: &Config) {
-    if answers_to_any(config.bind, &config.hosts) {
-        tracing::warn!("any well-formed Host is served; name this server's with --host NAME");
-    }
-}
-
-/// On loopback a proxy in front keeps to names of its own; beyond it, a page of anyone's name may reach us.
-fn answers_to_any(bind: SocketAddr, hosts: &[String]) -> bool {
-    hosts.is_empty() && !bind.ip().is_loopback()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
@@ -377,23 +349,3 @@ fn left(listen: impl Fn() -> Result<Listening, SocketError>) -> Result<Listening
 
 /// A killed service's worker ends its tenants within two seconds.
 const LOCK_WAIT: Duration = Duration::from_secs(3);
-
-#[cfg(test)]
-mod tests {
-    use super::answers_to_any;
-
-    #[test]
-    fn any_host_is_warned_of_only_beyond_loopback() {
-        let named = ["mcp.example.org".to_owned()];
-        for (bind, hosts, warned) in [
-            ("127.0.0.1:1", &[][..], false),
-            ("[::1]:1", &[], false),
-            ("0.0.0.0:1", &[], true),
-            ("[::]:1", &[], true),
-            ("192.0.2.1:1", &[], true),
-            ("192.0.2.1:1", &named, false),
-        ] {
-            assert_eq!(answers_to_any(bind.parse().expect("an address"), hosts), warned, "{bind}");
-        }
-    }
-}

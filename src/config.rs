@@ -4,6 +4,7 @@
 
 mod error;
 pub mod file;
+mod places;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::worker::entry::Entry;
 use crate::worker::terms::Bounds;
 
 pub use error::{FileError, FileFault};
+pub use places::Places;
 
 /// A whole service.
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ pub struct Config {
     pub workers: Vec<Worker>,
     /// The `playground.toml` that it was read from. What it leads to must not be anyone's to change or to read.
     pub file: Option<PathBuf>,
+    /// Where it names other files.
+    pub places: Places,
     /// Host names that clients may use; none means any well-formed one, with a warning beyond loopback.
     pub hosts: Vec<String>,
     /// Of these, the ones at which there is no logging in.

@@ -25,6 +25,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use kit::ballast::Ballast;
+use rustix::fs::Access;
 
 /// A state directory that exists, is private, and is of a format this build reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,22 @@ impl StateDir {
         state.private()?;
         state.format()?;
         Ballast::of(state.path()).keep();
+        Ok(state)
+    }
+
+    /// The same as far as it can be seen without changing anything. A directory that is not there counts where it could be
+    /// made.
+    ///
+    /// # Errors
+    /// As [`StateDir::open`].
+    pub fn look(path: &Path) -> Result<Self, StateError> {
+        let state = Self(std::path::absolute(path).map_err(at("resolve", path))?);
+        if state.0.try_exists().map_err(at("look at", &state.0))? {
+            state.private()?;
+            state.has_format()?;
+        } else {
+            state.could_be_made().map_err(at("make", &state.0))?;
+        }
         Ok(state)
     }
 
@@ -205,7 +222,25 @@ impl StateDir {
         Ok(())
     }
 
+    /// Whether the nearest folder that is there takes another.
+    fn could_be_made(&self) -> io::Result<()> {
+        let folder = self.0.ancestors().skip(1).find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+        if !std::fs::metadata(folder)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+    }
+
     fn format(&self) -> Result<(), StateError> {
+        if self.has_format()? {
+            return Ok(());
+        }
+        let path = self.0.join("format.json");
+        kit::durable::replace(&path, 0o600, FORMAT.as_bytes()).map_err(at("write", &path))
+    }
+
+    /// Whether it says its format, which must be ours then.
+    fn has_format(&self) -> Result<bool, StateError> {
         let path = self.0.join("format.json");
         let found = match std::fs::read_to_string(&path) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => String::new(),
@@ -214,10 +249,10 @@ impl StateDir {
         let same = |text: &str| text.split_whitespace().collect::<String>();
         // An empty file is one whose writer was cut off before its first byte.
         if found.is_empty() {
-            return kit::durable::replace(&path, 0o600, FORMAT.as_bytes()).map_err(at("write", &path));
+            return Ok(false);
         }
         if same(&found) == same(FORMAT) {
-            return Ok(());
+            return Ok(true);
         }
         Err(StateError::Newer { path, found: found.trim().chars().take(80).collect() })
     }
@@ -273,6 +308,26 @@ mod tests {
             fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
             assert_eq!(StateDir::open(&path).is_ok(), good, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn a_look_finds_what_opening_would_and_makes_nothing() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("deep/state");
+        let seen = StateDir::look(&path).expect("it could be made");
+        assert!(!place.path().join("deep").exists(), "nothing was made");
+        assert_eq!(StateDir::open(&path).expect("made"), seen);
+        assert_eq!(StateDir::look(&path).expect("there"), seen);
+        fs::write(path.join("format.json"), "").expect("written");
+        StateDir::look(&path).expect("cut off in the middle of being made");
+        assert_eq!(fs::read(path.join("format.json")).expect("there"), b"", "and left so");
+        fs::write(path.join("format.json"), "{\"version\":2}").expect("written");
+        assert!(matches!(StateDir::look(&path), Err(StateError::Newer { .. })));
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("changed");
+        assert!(matches!(StateDir::look(&path), Err(StateError::Open { .. })));
+        fs::write(place.path().join("file"), "").expect("written");
+        assert!(matches!(StateDir::look(&place.path().join("file")), Err(StateError::NotDirectory(_))));
+        assert!(StateDir::look(&place.path().join("file/state")).is_err(), "a file has nothing below it");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kit::Tenant;
 
@@ -127,18 +128,21 @@ fn files(config: &Config) -> Vec<PathBuf> {
     files
 }
 
-/// Everything that is wrong; blocking.
+/// Everything that is wrong, found without making anything; blocking.
 pub(super) fn problems(config: &Config) -> Vec<BuildError> {
-    gather(config).err().unwrap_or_default()
+    gather(config, session_keys::read_if_there).err().unwrap_or_default()
 }
 
+/// How the session keys of a state are had.
+type OwnKeys = fn(&Path, Duration) -> Result<Option<Keys>, KeyError>;
+
 fn changeable(config: &Config) -> Result<Changeable, BuildError> {
-    gather(config)
+    gather(config, |path, lifetime| session_keys::read_or_make(path, lifetime).map(Some))
         .map_err(|mut faults| if faults.len() == 1 { faults.swap_remove(0) } else { BuildError::Several(faults) })
 }
 
 /// All of it, or at least one fault.
-fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
+fn gather(config: &Config, own_keys: OwnKeys) -> Result<Changeable, Vec<BuildError>> {
     let mut faults: Vec<_> = strict::loose(config).into_iter().map(BuildError::from).collect();
     if config.file.is_none() {
         // The original looks at no mode, and its command line goes on working.
@@ -158,16 +162,19 @@ fn gather(config: &Config) -> Result<Changeable, Vec<BuildError>> {
         had(tls_files::TlsFault::NotBuilt.into());
     }
     let limits = limits(config);
-    let keys = session_keys(config, &limits).map_err(|fault| had(fault.into())).ok().flatten();
+    let keys = session_keys(config, &limits, own_keys).map_err(|fault| had(fault.into())).ok().flatten();
     let changeable = Changeable { native, elsewhere, tls, client_ca, limits, session_keys: keys };
-    if faults.is_empty() { Ok(changeable) } else { Err(faults) }
+    if faults.is_empty() {
+        return Ok(changeable);
+    }
+    Err(faults.into_iter().map(|fault| fault.named(config)).collect())
 }
 
-fn session_keys(config: &Config, limits: &edge::Config) -> Result<Option<Keys>, KeyError> {
+fn session_keys(config: &Config, limits: &edge::Config, own: OwnKeys) -> Result<Option<Keys>, KeyError> {
     let lifetime = limits.sessions.lifetime;
     match (&config.session_key_file, &config.state) {
         (Some(file), _) => session_keys::read(file, lifetime).map(Some),
-        (None, Some(state)) => session_keys::read_or_make(&state.session_key(), lifetime).map(Some),
+        (None, Some(state)) => own(&state.session_key(), lifetime),
         (None, None) => Ok(None),
     }
 }

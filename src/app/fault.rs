@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use super::{AcmeFault, KeyError, NoUser, Outcome, SecretError, StrictFault, TlsFault, TrustFault, WorkerFault};
 use crate::admin::socket::SocketError;
+use crate::config::Config;
 use crate::state::StateError;
 use crate::store::ChangeError;
 use crate::worker::entry::Placed;
@@ -31,6 +33,15 @@ pub enum BuildError {
     Manifest(#[from] ManifestFault),
     #[error(transparent)]
     Entry(#[from] Placed),
+    /// What is wrong with a file, where the configuration names it.
+    #[error("{}:{line}:{column}", file.display())]
+    Named {
+        file: PathBuf,
+        line: usize,
+        column: usize,
+        #[source]
+        fault: Box<BuildError>,
+    },
     #[error("{} faults", .0.len())]
     Several(Vec<BuildError>),
     #[error(transparent)]
@@ -51,6 +62,26 @@ pub enum BuildError {
     Trust(#[from] TrustFault),
     #[error("the service did not start")]
     Ended(Outcome),
+}
+
+impl BuildError {
+    /// The same, where the configuration names the file that it is about, if it does.
+    pub(super) fn named(self, config: &Config) -> Self {
+        let about = if let Self::Tls(fault) = &self {
+            fault.path()
+        } else if let Self::Strict(fault) = &self {
+            fault.path()
+        } else {
+            None
+        };
+        let place = about.and_then(|path| config.places.of(path));
+        match (place, &config.file) {
+            (Some((line, column)), Some(file)) => {
+                Self::Named { file: file.clone(), line, column, fault: Box::new(self) }
+            }
+            (None, _) | (_, None) => self,
+        }
+    }
 }
 
 pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {

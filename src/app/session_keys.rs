@@ -62,6 +62,11 @@ pub(super) fn read(path: &Path, lifetime: Duration) -> Result<Keys, KeyError> {
     Ok(ring.keys(kit::clock::since_epoch(), lifetime))
 }
 
+/// The same for the file of a state that is only looked at; none where it is not there yet.
+pub(super) fn read_if_there(path: &Path, lifetime: Duration) -> Result<Option<Keys>, KeyError> {
+    Ok(load(path)?.map(|ring| ring.keys(kit::clock::since_epoch(), lifetime)))
+}
+
 /// The same for the file of a state, which is made when it is not there.
 pub(super) fn read_or_make(path: &Path, lifetime: Duration) -> Result<Keys, KeyError> {
     let ring = match load(path)? {

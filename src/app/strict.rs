@@ -25,6 +25,16 @@ pub enum StrictFault {
     Both { tenant: Tenant, store: PathBuf },
 }
 
+impl StrictFault {
+    /// The file that it is about.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Writable { path, .. } | Self::Open { path, .. } => Some(path),
+            Self::Both { .. } => None,
+        }
+    }
+}
+
 /// Every fault of the modes of the manifest, of the token files, and of a `playground.toml` that leads to them.
 pub(super) fn loose(config: &Config) -> Vec<StrictFault> {
     let manifest = config.upstreams.manifest();

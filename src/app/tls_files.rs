@@ -7,6 +7,8 @@ use kit::Secret;
 
 use super::words::Pem;
 use crate::config::Tls;
+#[cfg(feature = "tls")]
+use crate::edge::tls::{Identity, IdentityError};
 use crate::regular;
 
 /// Why the two files cannot be used. Each is for the operator to mend.
@@ -66,6 +68,24 @@ impl TlsFault {
     }
 }
 
+impl TlsFault {
+    /// The file that it is about.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::NotBuilt => None,
+            Self::Read(path, _)
+            | Self::TooLarge(path)
+            | Self::NotPem(path)
+            | Self::NoCertificate(path)
+            | Self::NoAuthority(path)
+            | Self::NoKey(path)
+            | Self::Encrypted(path) => Some(path),
+            Self::Mismatch { key, .. } => Some(key),
+            Self::Unusable { certificate, .. } => Some(certificate),
+        }
+    }
+}
+
 /// Reads both, and sees that a server can be made of them.
 pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
     let name = tls.certificate.display().to_string();
@@ -95,9 +115,15 @@ fn text(path: &Path) -> Result<String, TlsFault> {
     }
 }
 
+/// What a server is made of, where both files can be used.
+#[cfg(feature = "tls")]
+pub(super) fn identity(tls: &Tls) -> Option<Identity> {
+    let (certificates, key) = (text(&tls.certificate).ok()?, Secret::new(text(&tls.key).ok()?));
+    Identity::from_pem(certificates.as_bytes(), key.expose().as_bytes()).ok()
+}
+
 #[cfg(feature = "tls")]
 fn check(tls: &Tls, pem: &Pem) -> Result<(), TlsFault> {
-    use crate::edge::tls::{Identity, IdentityError};
     let (certificate, key) = (tls.certificate.clone(), tls.key.clone());
     match Identity::from_pem(pem.certificates.as_bytes(), pem.key.expose().as_bytes()) {
         Ok(_) => Ok(()),

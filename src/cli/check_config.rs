@@ -4,15 +4,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::failure::{Code, Failure};
+use super::place::Door;
 use super::say;
-use super::serve::Serve;
+use super::serve::{Serve, Settled};
 use crate::app;
 use crate::config::file;
 use crate::telemetry::Verbosity;
 
 /// Read all that `serve` with the same flags would read, and say everything that stands in its way.
 ///
-/// Nothing is served and nothing is listened on. One problem a line; the exit code is 5 where there is one.
+/// Nothing is served, nothing is listened on, and nothing is made: also the state directory need not be there yet. What is
+/// no TOML is told first; all else that is wrong at once, one problem a line; the exit code is 5 where there is one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct CheckConfig {
@@ -39,16 +41,17 @@ impl CheckConfig {
             say::data(file::EXAMPLE);
             return Ok(0);
         }
-        let problems = match self.serve.config(verbosity) {
-            Ok(config) => {
-                for warning in app::warnings(&config) {
-                    say::talk(&format!("warning: {warning}"));
-                }
-                app::problems(&config)
+        let Settled { config, mut faults } = self.serve.settle(verbosity, Door::Look);
+        if let Some(usage) = faults.iter().position(Failure::is_usage) {
+            return Err(faults.swap_remove(usage));
+        }
+        let mut problems: Vec<_> = faults.iter().flat_map(Failure::problems).collect();
+        if let Some(config) = &config {
+            for warning in app::warnings(config) {
+                say::talk(&format!("warning: {warning}"));
             }
-            Err(fault) if fault.is_usage() => return Err(fault),
-            Err(fault) => fault.problems(),
-        };
+            problems.extend(app::problems(config));
+        }
         if self.json {
             say::data(&json!({ "v": 1, "problems": problems }).to_string());
         } else if problems.is_empty() {

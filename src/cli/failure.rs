@@ -81,6 +81,12 @@ impl Failure {
         std::iter::once(format!("{:#}", self.cause)).chain(more).collect()
     }
 
+    /// The same, where it is to be found.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn at(self, place: &str) -> Self {
+        Self { cause: self.cause.context(place.to_owned()), ..self }
+    }
+
     pub(super) fn code(self, code: Code) -> Self {
         Self { code, ..self }
     }

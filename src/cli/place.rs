@@ -17,8 +17,18 @@ pub(super) struct Place {
     state: Option<PathBuf>,
 }
 
+/// What a verb does with a state that it means.
+#[cfg(feature = "mcp-http")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// It is made where it is not there.
+    Open,
+    /// Nothing is changed.
+    Look,
+}
+
 impl Place {
-    /// Opens the state that was named, or this user's own.
+    /// Opens the state that was named, or this user's own. It is made where it is not there.
     pub(super) fn open(&self) -> Result<StateDir, Failure> {
         let path = match &self.state {
             Some(path) => path.clone(),
@@ -29,11 +39,16 @@ impl Place {
 
     /// The same, with a place that counts where neither the command line nor the environment names one.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn open_or(&self, said: Option<&Path>) -> Result<StateDir, Failure> {
-        match (&self.state, said) {
-            (None, Some(path)) => StateDir::open(path).map_err(Failure::from),
-            _ => self.open(),
-        }
+    pub(super) fn open_or(&self, said: Option<&Path>, door: Door) -> Result<StateDir, Failure> {
+        let path = match self.state.as_deref().or(said) {
+            Some(path) => path.to_owned(),
+            None => default()?,
+        };
+        let state = match door {
+            Door::Open => StateDir::open(&path),
+            Door::Look => StateDir::look(&path),
+        };
+        state.map_err(Failure::from)
     }
 
     /// The state that was named on the command line or in the environment.

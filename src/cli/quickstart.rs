@@ -17,7 +17,7 @@ use crate::admin::socket::SocketError;
 use crate::admin::words::{Answer, PileWish, Request};
 use crate::app::{self, BuildError, KeyError};
 use crate::audit::acts::Act;
-use crate::config::{Audit, Config, EdgeUser, Limits, Upstreams};
+use crate::config::{Audit, Config, EdgeUser, Limits, Places, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::reach::Reach;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
@@ -166,6 +166,7 @@ impl Quickstart {
             worker_bounds: crate::worker::terms::Bounds::default(),
             workers: Vec::new(),
             file: None,
+            places: Places::default(),
             hosts,
             origins: Vec::new(),
             proxies: Vec::new(),
@@ -213,6 +214,9 @@ impl From<BuildError> for Failure {
             BuildError::Tls(fault) => {
                 let remedy = fault.remedy();
                 Self::new(fault).code(Code::Configuration).hint(remedy)
+            }
+            BuildError::Named { file, line, column, fault } => {
+                Self::from(*fault).at(&format!("{}:{line}:{column}", file.display()))
             }
             BuildError::Several(faults) => Self::all(faults.into_iter().map(Self::from)),
             fault @ (BuildError::Acme(_) | BuildError::Manifest(_) | BuildError::Entry(_) | BuildError::Secret(_) | BuildError::User(_) | BuildError::Worker(_) | BuildError::Strict(_) | BuildError::Trust(_)) => {

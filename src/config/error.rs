@@ -1,5 +1,7 @@
 //! What is wrong with `playground.toml`, and where.
 
+mod words;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +66,7 @@ impl FileError {
 impl FileFault {
     fn of(message: &str) -> Self {
         if !message.starts_with("unknown field ") {
-            return Self::Malformed(message.to_owned());
+            return Self::Malformed(words::plain(message));
         }
         // Names stand between backticks: the unknown one, and then each that is known.
         let mut names = message.split('`').skip(1).step_by(2).map(str::to_owned);

@@ -4,7 +4,9 @@
 //! than a flag or the environment. Only a file that was named is read.
 
 mod external;
+mod lists;
 mod oauth;
+mod places;
 mod recover;
 mod workers;
 
@@ -17,12 +19,12 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use toml::de::DeTable;
 
-use super::Worker;
 use super::error::{FileError, FileFault};
+use super::{Places, Worker};
 use crate::acme::Proof;
 use crate::edge::network::Network;
 use crate::regular::{self, NotOpened};
-use crate::spelled;
+use crate::spelled::{self, Misspelled};
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
 pub use external::External;
@@ -61,6 +63,21 @@ pub struct File {
     /// Of `[limits.worker]`.
     #[serde(skip)]
     pub worker_limits: WorkerLimits,
+    /// Where it names other files.
+    #[serde(skip)]
+    pub places: Places,
+    /// Keys that were said wrongly, and are therefore missing here.
+    #[serde(skip)]
+    lost: Vec<String>,
+}
+
+/// What could be read of a file.
+#[derive(Debug)]
+pub struct Examined {
+    /// Without what is wrong; none where it is no TOML.
+    pub file: Option<File>,
+    /// Each with the file, the line and the column.
+    pub faults: Vec<FileError>,
 }
 
 /// What is read elsewhere.
@@ -101,6 +118,7 @@ pub struct Audit {
     pub enabled: Option<bool>,
     pub arguments: Option<bool>,
     pub on_failure: Option<OnFailure>,
+    #[serde(deserialize_with = "rotation")]
     pub rotate_bytes: Option<NonZeroU64>,
     pub daily: Option<bool>,
     pub keep: Option<NonZeroUsize>,
@@ -155,48 +173,69 @@ impl File {
     /// # Errors
     /// Each fault with the file, the line and the column; at least one.
     pub fn load(path: &Path) -> Result<Self, Vec<FileError>> {
-        let told = |fault| vec![FileError::new(path, fault)];
-        let text = regular::text(path, MOST_BYTES).map_err(|fault| match fault {
-            NotOpened::NotRegular(name) => told(FileFault::NotRegular(name)),
-            NotOpened::Io(fault) => told(FileFault::Unreadable(fault)),
-        })?;
-        let text = text.ok_or_else(|| told(FileFault::TooLarge))?;
-        let mut file = Self::parse(path, &text)?;
-        file.seat(path.parent().unwrap_or(Path::new("")));
-        Ok(file)
+        match Self::examine(path) {
+            Examined { file: Some(file), faults } if faults.is_empty() => Ok(file),
+            Examined { faults, .. } => Err(faults),
+        }
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, Vec<FileError>> {
+    /// Reads as much of the file as can be; blocking.
+    #[must_use]
+    pub fn examine(path: &Path) -> Examined {
+        let told = |fault| Examined { file: None, faults: vec![FileError::new(path, fault)] };
+        let text = match regular::text(path, MOST_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return told(FileFault::TooLarge),
+            Err(NotOpened::NotRegular(name)) => return told(FileFault::NotRegular(name)),
+            Err(NotOpened::Io(fault)) => return told(FileFault::Unreadable(fault)),
+        };
+        let mut examined = Self::parse(path, &text);
+        if let Some(file) = &mut examined.file {
+            file.seat(path.parent().unwrap_or(Path::new("")));
+        }
+        examined
+    }
+
+    fn parse(path: &Path, text: &str) -> Examined {
         let malformed = |fault| FileError::malformed(path, text, &fault);
-        let (tree, faults) = DeTable::parse_recoverable(text);
+        let (mut tree, faults) = DeTable::parse_recoverable(text);
+        // What stands behind a slip of the pen may be read as anything.
         if !faults.is_empty() {
-            return Err(faults.into_iter().map(malformed).collect());
+            return Examined { file: None, faults: faults.into_iter().map(malformed).collect() };
         }
         let (said, found) = workers::read(tree.get_ref());
-        let share_at = share_place(tree.get_ref());
-        let rest: Result<Self, _> = recover::read(tree);
+        let (share_at, places) = (share_place(tree.get_ref()), places::read(tree.get_ref(), text));
+        let lists::Wrong { faults: entries, lost: shorter } = lists::sift(tree.get_mut());
+        let recover::Rest { said: rest, faults: others, mut lost } = recover::read::<Self>(tree);
+        lost.extend(shorter);
+        if !found.is_empty() {
+            lost.push("worker".to_owned());
+        }
         let mut faults: Vec<_> = found.into_iter().map(|found| FileError::entry(path, text, found)).collect();
-        if let Ok(file) = &rest
+        let of_list = |(at, fault)| FileError::placed(path, place(text, at), FileFault::Malformed(fault));
+        faults.extend(entries.into_iter().map(of_list));
+        faults.extend(others.into_iter().map(malformed));
+        let placed = |entry: Entry| Worker { token_place: place(text, entry.token_at), entry };
+        let worker = said.entries.into_iter().map(placed).collect();
+        let file = rest.map(|file| Self { worker, worker_limits: said.limits, places, lost, ..file });
+        if let Some(file) = &file
             && let (Some(at), Some(fault)) = (share_at, file.limits.share())
+            && !file.lost(&["exchanges"])
         {
             faults.push(FileError::placed(path, place(text, at), fault));
         }
-        match rest {
-            Ok(file) if faults.is_empty() => {
-                let placed = |entry: Entry| Worker { token_place: place(text, entry.token_at), entry };
-                let worker = said.entries.into_iter().map(placed).collect();
-                Ok(Self { worker, worker_limits: said.limits, ..file })
-            }
-            Ok(_) => Err(faults),
-            Err(others) => {
-                faults.extend(others.into_iter().map(malformed));
-                Err(faults)
-            }
-        }
+        Examined { file, faults }
+    }
+
+    /// Whether one of these keys is missing only because it was said wrongly.
+    #[must_use]
+    pub fn lost(&self, keys: &[&str]) -> bool {
+        self.lost.iter().any(|lost| keys.contains(&lost.as_str()))
     }
 
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
+        self.places.seat(folder);
         let Self { state, tokens, admin, workers, oauth, tls, worker, .. } = self;
         let tls = tls.iter_mut().flat_map(|Tls { cert, key, client_ca, certificate }| {
             let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
@@ -238,6 +277,14 @@ impl Backend {
     }
 }
 
+impl Examined {
+    /// Of no file at all, which says nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { file: Some(File::default()), faults: Vec::new() }
+    }
+}
+
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     parsed(from, spelled::address).map(Some)
 }
@@ -257,18 +304,33 @@ fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D
 }
 
 fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let hosts = Vec::<String>::deserialize(from)?;
-    hosts.iter().map(|host| spelled::host(host).map_err(serde::de::Error::custom)).collect()
+    each(from, spelled::host)
 }
 
 fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let domains = Vec::<String>::deserialize(from)?;
-    domains.iter().map(|domain| spelled::domain(domain).map_err(serde::de::Error::custom)).collect()
+    each(from, spelled::domain)
 }
 
 fn contacts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let contacts = Vec::<String>::deserialize(from)?;
-    contacts.iter().map(|contact| spelled::contact(contact).map_err(serde::de::Error::custom)).collect()
+    each(from, spelled::contact)
+}
+
+/// Those that are right: the others were taken out before.
+fn each<'de, D: Deserializer<'de>>(
+    from: D,
+    read: impl Fn(&str) -> Result<String, Misspelled>,
+) -> Result<Vec<String>, D::Error> {
+    Vec::<String>::deserialize(from)?.iter().map(|text| read(text).map_err(serde::de::Error::custom)).collect()
+}
+
+fn rotation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
+    let bytes = NonZeroU64::deserialize(from)?;
+    if bytes < LEAST_ROTATION {
+        let fault =
+            format!("bytes are wanted, at least {LEAST_ROTATION}: with less, a file would be full after a few calls");
+        return Err(serde::de::Error::custom(fault));
+    }
+    Ok(Some(bytes))
 }
 
 fn https<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -290,6 +352,9 @@ const SHARES: usize = 4;
 
 /// So that no exchange of a tenant waits for long behind its others.
 const LEAST_BANDWIDTH: NonZeroU64 = NonZeroU64::new(1024 * 1024).expect("no zero");
+
+/// Some hundred calls, so that the files that are kept reach back further than a moment.
+const LEAST_ROTATION: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("no zero");
 
 /// Every key, with what it means.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -90,6 +90,12 @@ impl Identity {
         validity::of(self.0.cert.first()?)
     }
 
+    /// Whether a client that came by this name or address would take the certificate.
+    #[must_use]
+    pub fn is_for_name(&self, name: &str) -> bool {
+        ServerName::try_from(name).is_ok_and(|name| self.is_for(&name))
+    }
+
     /// Whether a client that wants this name would take the certificate for it: by its alternative names, a wildcard
     /// standing for one label.
     fn is_for(&self, name: &ServerName<'_>) -> bool {

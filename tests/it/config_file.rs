@@ -105,7 +105,7 @@ fn every_problem_is_told_at_once_and_one_alone_keeps_serve_from_starting() {
         "tenant `alice` has a worker in the manifest and another",
         "address `127.0.0.1:",
         "playground.toml:18:14: token file none: there is no such file",
-        "none.pem",
+        "playground.toml:7:8: read none.pem: ",
     ] {
         assert!(problems.iter().any(|problem| problem.contains(what)), "{what}: {problems:?}");
     }
@@ -177,6 +177,113 @@ fn the_printed_example_is_a_file_without_problems() {
     let place = place(&worker, &text(&output.stdout));
     let output = check(place.path(), &["--json", "--state", "state"]);
     assert_eq!(text(&output.stdout).trim(), json!({ "v": 1, "problems": [] }).to_string());
+}
+
+#[test]
+fn what_is_wrong_in_the_file_does_not_hide_what_is_wrong_elsewhere() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let more = "state = \"state\"\nbnd = 1\nproxy_protocol = true\n[oauth]\npublic_url = \"mcp.example.org\"\nlogin = \"1d\"\n\
+                [limits]\nsessions = 0\n[tls]\ncert = \"none.pem\"\nkey = \"none.key\"\n";
+    let place = place(&worker, &native(&worker, more));
+    chmod(&place.path().join("w.key"), 0o644);
+    let output = check(place.path(), &[]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let told = text(&output.stdout);
+    for line in [
+        "playground.toml:6:1: unknown key `bnd`",
+        "playground.toml:9:14: a URL is wanted",
+        "playground.toml:12:12: 0 is not allowed",
+        "no proxy is trusted",
+        "playground.toml:14:8: read none.pem",
+        "playground.toml:20:14: w.key has mode 0644",
+    ] {
+        assert!(told.lines().any(|one| one.starts_with(line)), "{line}\n{told}");
+    }
+    assert_eq!(told.lines().count(), 6, "and nothing that follows from another: {told}");
+    write(place.path(), &native(&worker, more).replace("bind = \"127.0.0.1:0\"", "bind = "));
+    let output = check(place.path(), &[]);
+    assert_eq!(text(&output.stdout).lines().count(), 1, "what is no TOML is told first: {output:?}");
+}
+
+#[test]
+fn a_token_in_the_clear_is_warned_of_wherever_nobody_speaks_tls() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let logins = "state = \"state\"\n[oauth]\npublic_url = \"https://mcp.example.org\"";
+    let place = place(&worker, &native(&worker, logins));
+    for (flags, warned) in [
+        (&["--bind", "0.0.0.0:8377"][..], true),
+        (&["--bind", "192.0.2.1:8377"], true),
+        (&["--bind", "127.0.0.1:8377"], false),
+        (&["--bind", "0.0.0.0:8377", "--trusted-proxy", "10.0.0.1"], false),
+        (&["--bind", "0.0.0.0:8377", "--public-url", "http://localhost:8377"], false),
+    ] {
+        let output = check(place.path(), flags);
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {output:?}");
+        let told = text(&output.stderr);
+        assert_eq!(told.contains("would cross the network in the clear"), warned, "{flags:?}: {told}");
+    }
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn a_certificate_for_other_names_or_that_ends_soon_is_warned_of() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let tls = "state = \"state\"\nhosts = [\"mcp.example.org\", \"sub.wild.example:8443\", \"127.0.0.1\"]\n[tls]\ncert = \"c.pem\"\nkey = \"k.pem\"\n";
+    let place = place(&worker, &native(&worker, tls));
+    let told = |names: &[&str], days: i64| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut params = rcgen::CertificateParams::new(names).expect("names");
+        let now = kit::clock::since_epoch().as_secs();
+        let at = |days: i64| {
+            let seconds = now.checked_add_signed(days * 86_400).expect("a time");
+            rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(seconds)
+        };
+        (params.not_before, params.not_after) = (at(-30), at(days));
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let made = params.self_signed(&key).expect("signed");
+        std::fs::write(place.path().join("c.pem"), made.pem()).expect("written");
+        std::fs::write(place.path().join("k.pem"), key.serialize_pem()).expect("written");
+        chmod(&place.path().join("k.pem"), 0o600);
+        let output = check(place.path(), &[]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        text(&output.stderr)
+    };
+    let all = ["mcp.example.org", "*.wild.example", "127.0.0.1"];
+    assert!(!told(&all, 8).contains("warning"), "{}", told(&all, 8));
+    assert!(told(&all, 6).contains("the certificate in c.pem ends on "));
+    assert!(told(&all, -1).contains("the certificate in c.pem ended on "));
+    let other = told(&["other.example", "wild.example"], 30);
+    for name in ["mcp.example.org", "sub.wild.example", "127.0.0.1"] {
+        assert!(other.contains(&format!("no certificate is for `{name}`")), "{name}: {other}");
+    }
+}
+
+#[test]
+fn a_check_makes_nothing_and_leaves_what_is_there() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let logins = "[oauth]\npublic_url = \"https://mcp.example.org\"";
+    let place = place(&worker, &native(&worker, &format!("state = \"deep/state\"\n{logins}")));
+    let there = || {
+        let mut names: Vec<_> = walk(place.path());
+        names.sort();
+        names
+    };
+    let before = there();
+    assert_eq!(check(place.path(), &[]).status.code(), Some(0));
+    assert_eq!(there(), before, "nothing was made");
+    let mut service = serve(place.path(), &[]);
+    service.ready();
+    service.stop();
+    std::fs::remove_file(place.path().join("deep/state/session.key")).expect("removed");
+    std::fs::remove_file(place.path().join("deep/state/format.json")).expect("removed");
+    let before = there();
+    assert_eq!(check(place.path(), &[]).status.code(), Some(0));
+    assert_eq!(there(), before, "nothing was made in a state either");
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { [walk(&path), vec![path]].concat() } else { vec![path] }).collect()
 }
 
 #[test]

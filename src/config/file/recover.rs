@@ -2,29 +2,37 @@
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer, Error};
+use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
-/// What the file says, if all of it can be read, or each fault.
-pub(super) fn read<T: for<'de> Deserialize<'de>>(mut tree: Spanned<DeTable<'_>>) -> Result<T, Vec<Error>> {
-    let mut faults: Vec<Error> = Vec::new();
-    let mut gone: Vec<String> = Vec::new();
+/// What could be read.
+#[derive(Debug)]
+pub(super) struct Rest<T> {
+    /// Without what is wrong; none where that leaves nothing.
+    pub(super) said: Option<T>,
+    pub(super) faults: Vec<Error>,
+    /// The keys of what was taken out.
+    pub(super) lost: Vec<String>,
+}
+
+/// What the file says, and each fault.
+pub(super) fn read<T: for<'de> Deserialize<'de>>(mut tree: Spanned<DeTable<'_>>) -> Rest<T> {
+    let (mut faults, mut lost) = (Vec::new(), Vec::<String>::new());
     for _ in 0..MOST_FAULTS {
-        let fault = match T::deserialize(Deserializer::from(tree.clone())) {
-            Ok(said) if faults.is_empty() => return Ok(said),
-            Ok(_) => break,
+        let fault: Error = match T::deserialize(Deserializer::from(tree.clone())) {
+            Ok(said) => return Rest { said: Some(said), faults, lost },
             Err(fault) => fault,
         };
         let taken = fault.span().and_then(|span| take(tree.get_mut(), span.start));
         // What is missing only because it was taken out has been told.
-        if !gone.iter().any(|name| fault.message() == format!("missing field `{name}`")) {
+        if !lost.iter().any(|name| fault.message() == format!("missing field `{name}`")) {
             faults.push(fault);
         }
         match taken {
-            Some(name) => gone.push(name),
+            Some(name) => lost.push(name),
             None => break,
         }
     }
-    Err(faults)
+    Rest { said: None, faults, lost }
 }
 
 /// Takes out the innermost member that has its name or its value there. The place of a table is that of its header, so
@@ -43,8 +51,19 @@ fn take(table: &mut DeTable<'_>, at: usize) -> Option<String> {
         value.span().contains(&at).then(|| AsRef::<str>::as_ref(name.get_ref()).to_owned())
     };
     let found = found.or_else(|| table.iter().find_map(valued))?;
-    table.remove(found.as_str());
+    // Of a list the one that is wrong goes alone, so that the others are looked at too.
+    let is_less = table.get_mut(found.as_str()).is_some_and(|value| take_one(value.get_mut(), at));
+    if !is_less {
+        table.remove(found.as_str());
+    }
     Some(found)
+}
+
+fn take_one(value: &mut DeValue<'_>, at: usize) -> bool {
+    let DeValue::Array(list) = value else { return false };
+    let before = list.len();
+    *list = std::mem::replace(list, DeArray::new()).into_iter().filter(|one| !one.span().contains(&at)).collect();
+    list.len() < before
 }
 
 fn take_within(value: &mut DeValue<'_>, at: usize) -> Option<String> {

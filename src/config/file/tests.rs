@@ -3,12 +3,13 @@ use std::time::Duration;
 
 use crate::worker::entry::Limits as WorkerLimits;
 
-use super::{EXAMPLE, File, FileError};
+use super::{EXAMPLE, Examined, File};
 
 /// The file, or each of its faults in a line.
 fn parse(text: &str) -> Result<File, String> {
-    let told = |faults: Vec<FileError>| faults.iter().map(|fault| format!("{fault}: {}", fault.fault())).collect();
-    File::parse(Path::new("p.toml"), text).map_err(told).map_err(|lines: Vec<_>| lines.join("\n"))
+    let Examined { file, faults } = File::parse(Path::new("p.toml"), text);
+    let lines: Vec<_> = faults.iter().map(|fault| format!("{fault}: {}", fault.fault())).collect();
+    if lines.is_empty() { Ok(file.expect("what has no fault is read")) } else { Err(lines.join("\n")) }
 }
 
 /// The example with its keys made real.
@@ -95,7 +96,7 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[limits]\nsessions = 0", "p.toml:2:12: "),
         ("[limits]\ndrain = \"5y\"", "p.toml:2:9: a time is wanted"),
         ("[limits]\ntenant_bandwidth = 1048575", "p.toml:2:20: bytes a second are wanted, at least 1048576"),
-        ("hosts = [\"https://x\"]", "p.toml:1:9: no Host header can be this"),
+        ("hosts = [\"https://x\"]", "p.toml:1:10: no Host header can be this"),
         (
             "[[worker]]\ntenant = \"a\"\ntoken_file = \"k\"\naddress = \"10.0.0.1:1\"",
             "p.toml:4:11: `10.0.0.1:1` is not",
@@ -110,7 +111,7 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[oauth]\npublic_url = \"mcp.example.org\"", "p.toml:2:14: a URL is wanted"),
         ("[oauth]\naccess = \"86401s\"", "p.toml:2:10: an access token is good for 1d at most"),
         ("[oauth]\naccess = \"soon\"", "p.toml:2:10: a time is wanted"),
-        ("[oauth]\nbearer_hosts = [\"https://x\"]", "p.toml:2:16: no Host header can be this"),
+        ("[oauth]\nbearer_hosts = [\"https://x\"]", "p.toml:2:17: no Host header can be this"),
         ("[oauth]\nregistraton = true", "p.toml:2:1: unknown key `registraton`; did you mean `registration`?"),
         ("[oauth.external]\nisuer = \"x\"", "p.toml:2:1: unknown key `isuer`; did you mean `issuer`?"),
         (&format!("{EXTERNAL}algorithms = [\"HS256\"]"), "p.toml:5:14: `HS256` is none of RS256"),
@@ -131,13 +132,69 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
 fn every_fault_is_told_at_once_each_with_its_place() {
     let text = "bind = 7\nbnd = 1\nhosts = [\"a b\"]\n[limits]\nsessions = 0\ndrian = \"1s\"\n[limits.worker]\nhaed = \"1s\"\n\
                 [tls]\ncert = 1\nkey = \"k\"\n[[tls.certificate]]\ncert = \"c\"\n[[worker]]\ntenant = \"a\"\n";
-    let file = File::parse(Path::new("p.toml"), text).expect_err("faults");
+    let file = File::parse(Path::new("p.toml"), text).faults;
     let mut lines: Vec<usize> =
         file.iter().filter_map(|fault| fault.to_string().split(':').nth(1)?.parse().ok()).collect();
     lines.sort_unstable();
     lines.dedup();
     assert_eq!(lines, [1, 2, 3, 5, 6, 8, 10, 12, 14], "{file:?}");
     assert!(!file.iter().any(|fault| fault.fault().to_string().contains("missing field `cert`")), "{file:?}");
+}
+
+#[test]
+fn of_a_list_each_entry_that_is_wrong_is_told_and_the_others_are_kept() {
+    let text = "hosts = [\"a b\", \"good.example\", \"https://x\"]\n[oauth]\nbearer_hosts = [\"c:\",\n \"d e\"]\n[acme]\n\
+                domains = [\"*.a.example\", \"192.0.2.1\"]\ncontacts = [\"a\", \"b\"]\n";
+    let Examined { file, faults } = File::parse(Path::new("p.toml"), text);
+    let mut places: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    places.sort();
+    let at = ["1:10", "1:33", "3:17", "4:2", "6:12", "6:27", "7:13", "7:18"];
+    assert_eq!(places, at.map(|at| format!("p.toml:{at}")), "{faults:?}");
+    let file = file.expect("the rest");
+    assert_eq!(file.hosts, ["good.example"]);
+    assert!(file.lost(&["hosts"]) && file.lost(&["bearer_hosts"]) && !file.lost(&["bind"]));
+}
+
+#[test]
+fn a_record_is_not_begun_anew_every_moment() {
+    assert!(parse("[audit]\nrotate_bytes = 65536").is_ok());
+    let fault = parse("[audit]\nrotate_bytes = 65535").expect_err("too few");
+    assert!(fault.starts_with("p.toml:2:16: bytes are wanted, at least 65536"), "{fault}");
+}
+
+#[test]
+fn a_fault_is_told_in_words_for_people() {
+    for (text, told) in [
+        ("[limits]\nsessions = 0", "p.toml:2:12: 0 is not allowed; a whole number from 1 is wanted"),
+        ("[limits]\nsessions = -1", "p.toml:2:12: -1 is not allowed; a whole number from 1 is wanted"),
+        (
+            "[limits]\nsessions = \"many\"",
+            "p.toml:2:12: the text \"many\" is not allowed; a whole number from 1 is wanted",
+        ),
+        ("[limits]\nsessions = 1.5", "p.toml:2:12: 1.5 is not allowed; a whole number from 1 is wanted"),
+        (
+            "[limits]\ntenant_rate = 4294967296",
+            "p.toml:2:15: 4294967296 is not allowed; a whole number from 1 to 4294967295",
+        ),
+        ("[limits]\ndrain = 30", "p.toml:2:9: 30 is not allowed; a text in quotes is wanted"),
+        ("[limits]\ndrain = 30s", "p.toml:2:9: a text stands in quotes"),
+        ("hosts = \"a.example\"", "p.toml:1:9: the text \"a.example\" is not allowed; a list in brackets is wanted"),
+        ("hosts = [1]", "p.toml:1:10: 1 is not allowed; a text in quotes is wanted"),
+        ("proxy_protocol = \"yes\"", "p.toml:1:18: the text \"yes\" is not allowed; true or false is wanted"),
+        ("proxy_protocol = yes", "p.toml:1:18: "),
+        ("tls = 1", "p.toml:1:7: 1 is not allowed; a table is wanted"),
+        ("backend = \"windows\"", "p.toml:1:11: `windows` is none of `linux`, `jail`, `lima`"),
+        ("bind = 127.0.0.1:80", "p.toml:1:13: this begins like a number and is none; a text stands in quotes"),
+        ("state = /var", "p.toml:1:9: a text stands in quotes"),
+        ("a = 1\na = 2", "p.toml:2:1: "),
+        ("[oauth", "p.toml:1:"),
+    ] {
+        let fault = parse(text).expect_err(text);
+        for word in ["usize", "u32", "u64", "nonzero", "sequence", "variant", "struct", "mantissa"] {
+            assert!(!fault.contains(word), "{text:?}: {fault}");
+        }
+        assert!(fault.starts_with(told), "{text:?}: {fault}");
+    }
 }
 
 #[test]
