@@ -329,6 +329,13 @@ def worker_asked(host):
     assert not host.calls("jexec")
 
 
+@on_host("playground_faculties_alice asks its worker for root alone", "only root may start it or ask for it")
+def asked_by_root(host):
+    told, = host.run(FACULTIES, "onecheck", uid=65534)
+    assert told.code == 1 and "only root may start it or ask for it" in told.err, told
+    assert not host.calls("playground")
+
+
 @on_host("a worker that does not answer is told by the exit code of check")
 def worker_not_there(host):
     host.model("verb.code", "4")

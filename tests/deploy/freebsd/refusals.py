@@ -71,7 +71,7 @@ for service in (MCP, SANDBOX, FACULTIES):
         for value in values:
             refuses(service, f"{setting} is {'unknown' if value is None else value}", says,
                     lambda host, setting=setting, value=value: host.sysctl(setting, value))
-    refuses(service, "another user than root", "only root may start it", lambda host: None, uid=65534)
+    refuses(service, "another user than root", "only root may start it or ask for it", lambda host: None, uid=65534)
     refuses(service, "its program is missing", "/usr/local/bin/playground is no program that can be run",
             lambda host: host.path("/usr/local/bin/playground").unlink())
     refuses(service, "its program may not be run", "/usr/local/bin/playground is no program that can be run",
