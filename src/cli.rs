@@ -52,6 +52,8 @@ mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
 #[cfg(feature = "mcp-http")]
+mod session;
+#[cfg(feature = "mcp-http")]
 mod session_key;
 #[cfg(feature = "mcp-http")]
 mod shell;
@@ -118,6 +120,9 @@ enum Verb {
     /// List and revoke what clients were given by logging in.
     #[cfg(feature = "mcp-http")]
     Grant(grant::Grant),
+    /// List and end the public sessions of the running service.
+    #[cfg(feature = "mcp-http")]
+    Session(session::Session),
     /// Change the keys that seal public sessions.
     #[cfg(feature = "mcp-http")]
     SessionKey(session_key::SessionKey),
@@ -191,6 +196,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Grant(grant) => grant.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Session(session) => session.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::SessionKey(key) => key.run(),
         #[cfg(feature = "tls")]
         Verb::Cert(cert) => cert.run(),
@@ -233,6 +240,7 @@ impl Verb {
             Self::Status(status) => status.is_for_programs(),
             Self::Invite(invite) => invite.is_for_programs(),
             Self::Grant(grant) => grant.is_for_programs(),
+            Self::Session(session) => session.is_for_programs(),
             #[cfg(feature = "tls")]
             Self::Cert(_) => false,
             Self::Quickstart(_)
@@ -294,7 +302,7 @@ Exit codes:
    3  not allowed: a file's mode or owner forbids it
    4  the running service cannot be reached
    5  checked, and found problems
-   6  no such tenant or token
+   6  no such tenant, token or session
    7  it exists already: the file, or the service of this state
    8  asked and declined, or cut off by a second signal
   10  configuration; another start would not change it

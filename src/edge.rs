@@ -74,7 +74,7 @@ pub use config::Config;
 pub(crate) use limits::is_host;
 pub use listener::Door;
 pub use meters::{EXPOSITION, Meters, Readiness};
-pub use session::SessionKey;
+pub use session::{LiveSession, NotAName, NotEnded, SessionKey, SessionName};
 
 pub(crate) use admit::{Admitted, Permit, Reserved};
 pub(crate) use authenticate::Authenticated;
@@ -107,6 +107,16 @@ pub struct Parts {
     pub meters: Meters,
     /// What logs clients in. None: there is no other way in than a token of the operator's.
     pub logins: Option<oauth::Service>,
+    /// What its operator wishes of sessions.
+    pub wishes: mpsc::Receiver<Wish>,
+}
+
+/// What an operator wishes of the sessions of a running edge. Who wished may have gone; what was done stands.
+pub enum Wish {
+    /// To see those that are live.
+    List(oneshot::Sender<Vec<LiveSession>>),
+    /// That one ends.
+    End(SessionName, oneshot::Sender<Result<LiveSession, NotEnded>>),
 }
 
 /// What a running edge takes up in place of what it was started with.
@@ -167,7 +177,7 @@ pub async fn serve(
 ) -> Result<Drained, ServeError> {
     let owned = Owned::default();
     let (stopping, stopped) = watch::channel(false);
-    let Parts { credentials, routes, session_key, tombstones, mut reloads, meters, logins } = parts;
+    let Parts { credentials, routes, session_key, tombstones, mut reloads, meters, logins, mut wishes } = parts;
     let mut lasting = Lasting::new(&config, credentials, tombstones, (&owned, meters.clone()), stopped.clone())?;
     let (paths, path) = watch::channel(lasting.path(&config, routes, &session_key, logins)?);
     let conversation = Conversation::new(&config.connections, path, stopped.clone(), meters.clone());
@@ -193,6 +203,7 @@ pub async fn serve(
             () = &mut stop => break,
             _ = sweeps.tick() => lasting.sweep(),
             () = lasting.sessions.grown() => owned.drivers.start(lasting.sessions.compact()),
+            Some(wish) = wishes.recv() => owned.drivers.start(lasting.fulfil(wish)),
             Some(reload) = reloads.recv() => {
                 let path = lasting.path(&reload.config, reload.routes, &reload.session_key, reload.logins);
                 #[cfg(feature = "tls")]

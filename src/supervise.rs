@@ -14,6 +14,7 @@
 mod fallen;
 mod grants;
 mod kept;
+mod operators;
 mod outcome;
 mod plan;
 mod reload;
@@ -23,23 +24,21 @@ mod starting;
 mod stopping;
 mod used;
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use kit::tasks::Tasks;
 use rustix::fs::{Mode, OFlags};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
-use crate::admin::operator::{Asked, Asker};
-use crate::admin::talk;
-use crate::admin::words::Refusal;
-use crate::app::words::{Down, FromEdge, FromWorker, Stored, ToEdge, ToWorker};
+use crate::admin::operator::Asked;
+use crate::app::words::{Down, FromEdge, FromWorker, Stored, ToEdge};
 use crate::oauth::keeper::Unkept;
 use crate::oauth::state::Change;
 use crate::signal::StopSignals;
 use crate::worker::restart::{Ending, Policy};
 use grants::Grants;
 use kept::{Event, Kept, Up};
+use operators::Operators;
 use reload::Reloads;
 
 pub use outcome::Outcome;
@@ -63,9 +62,7 @@ pub struct Supervisor {
     events: mpsc::Receiver<Event>,
     tell: mpsc::Sender<Event>,
     asked: mpsc::Receiver<Asked>,
-    /// Operators whom the worker is to answer, by their places.
-    talking: HashMap<u64, OwnedSemaphorePermit>,
-    operators: u64,
+    operators: Operators,
     sandboxes: Option<usize>,
     reloads: Reloads,
     /// Where clients log in themselves.
@@ -133,8 +130,7 @@ impl Supervisor {
             events,
             tell,
             asked,
-            talking: HashMap::new(),
-            operators: 0,
+            operators: Operators::default(),
             sandboxes: None,
             phase: Phase::Starting,
             verdict: None,
@@ -179,7 +175,8 @@ impl Supervisor {
     /// Does what follows. It never waits, so nothing that happens is lost.
     fn handle(&mut self, happening: Happening) {
         match happening {
-            Happening::Asked(Asked::Sandboxes(asker)) => self.ask(asker),
+            Happening::Asked(Asked::Sandboxes(asker)) => self.ask_worker(asker),
+            Happening::Asked(Asked::Edge(asker)) => self.ask_edge(asker),
             Happening::Asked(Asked::Reload(asker)) => self.reload(asker),
             Happening::Asked(Asked::TerminalGone) => self.verdict = Some(Outcome::Stopped),
             Happening::Due => self.due(kit::clock::now()),
@@ -209,6 +206,7 @@ impl Supervisor {
             FromEdge::Reloaded { fault } => self.taken_up(fault),
             FromEdge::KeepAcme(kept) => self.keep_acme(*kept),
             FromEdge::TurnAudit => self.turn_audit(),
+            FromEdge::Done { id } => self.operators.edge_is_done(id),
             FromEdge::Used { ids, hour } => self.used(ids, hour),
         }
     }
@@ -227,24 +225,8 @@ impl Supervisor {
             }
             FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),
             FromWorker::Fault(fault) => self.told = Some(fault),
-            FromWorker::Done { id } => drop(self.talking.remove(&id)),
+            FromWorker::Done { id } => self.operators.worker_is_done(id),
         }
-    }
-
-    fn ask(&mut self, asked: Asker) {
-        if !self.worker.is_ready() {
-            self.tasks.start(async move {
-                let message = "there is no sandbox worker now; nothing was done";
-                talk::refuse(asked.connection, Refusal::NoWorker, message).await;
-                drop(asked.place);
-            });
-            return;
-        }
-        self.operators = self.operators.wrapping_add(1);
-        let id = self.operators;
-        self.talking.insert(id, asked.place);
-        // From here the worker alone holds the connection: if it ends, the operator sees that at once.
-        self.worker.say(Down::Worker(ToWorker::Operate { id }), vec![asked.connection]);
     }
 
     fn grant(&mut self, id: u64, change: Change) {
@@ -306,13 +288,14 @@ impl Supervisor {
         let was_hopeless = kept.is_hopeless();
         kept.gone();
         if is_edge {
+            self.operators.edge_is_gone();
             self.reload_broke_off();
         }
         let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
         let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
         if !is_edge {
             self.worker_missed.get_or_insert(kit::clock::now() + MISSED_AFTER);
-            self.talking.clear();
+            self.operators.worker_is_gone();
         }
         if ending == Ending::ControlLost && !is_edge {
             self.control_lost = true;

@@ -1,8 +1,8 @@
 //! The operator socket: a unix socket in the state directory through which the command line asks the running service.
 //!
 //! The directory is private and the socket is 0600, so who can connect may ask. A connection is handed to the sandbox
-//! worker as it is, so what is long does not hold up what is short; only whether a question is for the supervisor is
-//! looked at, without taking it off the socket. What needs only the credential store is not asked here: the command
+//! worker or the edge as it is, so what is long does not hold up what is short; only whether a question is for one of them
+//! or the supervisor is looked at, without taking it off the socket. What needs only the credential store is not asked here: the command
 //! line changes that file itself.
 
 use std::io;
@@ -26,6 +26,8 @@ use crate::worker::handoff;
 pub enum Asked {
     /// Something that the sandbox worker answers.
     Sandboxes(Asker),
+    /// Something that the edge answers.
+    Edge(Asker),
     /// To read again what it was started with, and who waits for an answer.
     Reload(Option<Asker>),
     /// The terminal that it was started in is gone, and whoever sat there with it.
@@ -82,16 +84,23 @@ pub async fn serve(listener: UnixListener, ask: mpsc::Sender<Asked>) {
 
 /// Who is to answer what stands in a connection; `None` when nothing is asked in time.
 async fn asked(stream: UnixStream, place: OwnedSemaphorePermit) -> Option<Asked> {
-    let mut first = [0; MOST_RELOAD_BYTES];
+    let mut first = [0; MOST_SHORT_BYTES];
     // A question is written at once, so one look sees all of a short one.
     let look = stream.async_io(Interest::READABLE, || {
         let (seen, _) = recv(&stream, &mut first[..], RecvFlags::PEEK)?;
         Ok(seen)
     });
     let seen = tokio::time::timeout(QUESTION_WAIT, look).await.ok()?.ok()?;
-    let is_reload = first.get(..seen).is_some_and(|line| handoff::is_message(line, &Request::Reload));
+    let request = first.get(..seen).and_then(handoff::message::<Request>);
     let asker = Asker { connection: stream.into_std().ok()?.into(), place };
-    Some(if is_reload { Asked::Reload(Some(asker)) } else { Asked::Sandboxes(asker) })
+    // One that is longer is not seen whole, and is for the sandboxes.
+    Some(if matches!(request, Some(Request::Reload)) {
+        Asked::Reload(Some(asker))
+    } else if matches!(request, Some(Request::Sessions | Request::EndSession { .. })) {
+        Asked::Edge(asker)
+    } else {
+        Asked::Sandboxes(asker)
+    })
 }
 
 /// Connects to the service that runs on a state.
@@ -102,8 +111,8 @@ pub fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(short(path, |path| std::os::unix::net::UnixStream::connect(path))?.into())
 }
 
-/// Longer than the question for a reload.
-const MOST_RELOAD_BYTES: usize = 64;
+/// Longer than the question for a reload, and than those about sessions.
+const MOST_SHORT_BYTES: usize = 128;
 
 /// A question is one line that its asker has ready.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
@@ -125,6 +134,7 @@ mod tests {
     use super::{Asked, Asker, bind, serve};
     use crate::admin::talk::{Answering, AskError, Asking};
     use crate::admin::words::{Answer, Request};
+    use crate::edge::SessionName;
 
     #[tokio::test]
     async fn a_question_gets_its_answer_even_below_a_very_long_path() {
@@ -157,18 +167,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_for_a_reload_is_told_from_others_and_can_still_be_read() {
+    async fn whom_a_question_is_for_is_seen_and_it_can_still_be_read() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("operator.sock");
         let (questions, mut asked) = mpsc::channel(1);
         let tasks = Tasks::new();
         tasks.start(serve(bind(&path).expect("bound"), questions));
-        for request in [Request::Reload, Request::List] {
+        let session = SessionName::parse("s-0123456789ab").expect("a name");
+        for request in [Request::Reload, Request::List, Request::Sessions, Request::EndSession { session }] {
+            let is_for_edge = matches!(request, Request::Sessions | Request::EndSession { .. });
             let _asking = Asking::begin(&path, &request).await.expect("connected");
             let connection = match asked.recv().await.expect("asked") {
                 Asked::Reload(Some(asker)) if request == Request::Reload => asker.connection,
                 Asked::Sandboxes(asker) if request == Request::List => asker.connection,
-                other @ (Asked::Sandboxes(_) | Asked::Reload(_) | Asked::TerminalGone) => {
+                Asked::Edge(asker) if is_for_edge => asker.connection,
+                other @ (Asked::Sandboxes(_) | Asked::Edge(_) | Asked::Reload(_) | Asked::TerminalGone) => {
                     panic!("{request:?}: {other:?}")
                 }
             };

@@ -1,4 +1,5 @@
-//! What an operator and a running service say to each other: its sandbox worker, and for a reload its supervisor.
+//! What an operator and a running service say to each other: its sandbox worker, for a reload its supervisor, and its edge
+//! about sessions.
 //!
 //! The operator speaks first, with one [`Request`]. Most are answered by one [`Answer`]; [`Request::Run`] by
 //! [`Answer::Running`] with the ends of the command's streams, and at its end by [`Answer::Ended`].
@@ -11,7 +12,9 @@ use sandbox::backend::Terminal;
 use sandbox::settings::TenantSettings;
 use serde::{Deserialize, Serialize};
 
-/// What an operator asks of the sandbox worker.
+use crate::edge::{LiveSession, SessionName};
+
+/// What an operator asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     Create {
@@ -64,6 +67,12 @@ pub enum Request {
     },
     /// Read again what the service was started with. The supervisor answers this itself.
     Reload,
+    /// Which public sessions live. The edge answers this.
+    Sessions,
+    /// End a public session. So does it this.
+    EndSession {
+        session: SessionName,
+    },
     /// Start a command and hand its streams over.
     Run(Box<Run>),
 }
@@ -133,6 +142,13 @@ pub enum Answer {
         changed: Vec<String>,
         needs_restart: Vec<String>,
     },
+    /// Some of the sessions; the rest follows where there are more.
+    Sessions {
+        sessions: Vec<LiveSession>,
+        more: bool,
+    },
+    /// This one has ended, as it was before.
+    SessionEnded(Box<LiveSession>),
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
     /// it is fed.
     Running,
@@ -247,6 +263,7 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     NoSuchTenant,
+    NoSuchSession,
     NotEnforceable,
     NoIsolation,
     Disabled,

@@ -8,6 +8,7 @@ mod certificates;
 mod external;
 mod keeping;
 mod openings;
+mod operators;
 mod pages;
 mod process;
 mod record;
@@ -53,6 +54,7 @@ use certificates::Certificates;
 use external::External;
 use keeping::{Asked, Keeping};
 use openings::Openings;
+use operators::Operators;
 use process::Process;
 use record::Turns;
 use upstreams::Upstreams;
@@ -153,6 +155,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
         | ToEdge::AcmeKept { .. }
         | ToEdge::AuditTurned
         | ToEdge::AuditNotTurned { .. }
+        | ToEdge::Operate { .. }
         | ToEdge::Reload(_)
         | ToEdge::Stop => None,
     }
@@ -177,6 +180,7 @@ async fn serve(
     // The supervisor sends one and waits for what becomes of it.
     let (send_on, sent_on) = mpsc::channel(1);
     let turns = Turns::default();
+    let (wish, wishes) = mpsc::channel(MOST_WISHES);
     #[cfg(feature = "tls")]
     let (certificates, renewal) = (Certificates::new(&begin), renewal::Keeping::default());
     let heard = Heard {
@@ -186,6 +190,7 @@ async fn serve(
         reloads: send_on,
         say: say.clone(),
         turns: turns.clone(),
+        operators: Operators::new(wish, say.clone(), tasks.clone()),
         #[cfg(feature = "tls")]
         renewal: renewal.clone(),
     };
@@ -253,6 +258,7 @@ async fn serve(
         reloads,
         logins: service,
         meters,
+        wishes,
     };
     tasks.start(uses.tell(say.clone(), uses::PAUSE));
     if let Some(socket) = handed.monitoring {
@@ -324,6 +330,7 @@ struct Heard {
     asked: Asked,
     reloads: mpsc::Sender<Box<BeginEdge>>,
     turns: Turns,
+    operators: Operators,
     #[cfg(feature = "tls")]
     renewal: renewal::Keeping,
     say: mpsc::Sender<FromEdge>,
@@ -337,6 +344,7 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
         asked,
         reloads,
         turns,
+        operators,
         #[cfg(feature = "tls")]
         renewal,
         say,
@@ -366,6 +374,7 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
                 turns.answer(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
             }
             ToEdge::AuditNotTurned { why } => turns.answer(Err(io::Error::other(why))),
+            ToEdge::Operate { id } => operators.answer(id, received.descriptors.into_iter().next()),
             ToEdge::Stop => drop(stop.take()),
             ToEdge::Begin { .. } => tracing::warn!("a second beginning is ignored"),
         }
@@ -383,6 +392,9 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
 
 /// The edge says little: that it is ready, and which store it wants.
 const MOST_WORDS: usize = 16;
+
+/// Operators are few, and each wishes one thing at a time.
+const MOST_WISHES: usize = 16;
 
 /// How long a stream may outlive the credential it was opened with. Each look is one `stat`.
 const REVOCATION_PAUSE: Duration = Duration::from_secs(1);

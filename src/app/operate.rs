@@ -101,6 +101,9 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
         Request::Reload => {
             Answer::refused(Refusal::Failed, "there is no service whose configuration could be read again")
         }
+        Request::Sessions | Request::EndSession { .. } => {
+            Answer::refused(Refusal::Failed, "there is no edge here that has sessions")
+        }
         Request::Run(_) | Request::Speak { .. } => Answer::refused(Refusal::Failed, "this has more than one answer"),
     })
 }

@@ -42,6 +42,8 @@ pub enum ToEdge {
     AuditTurned,
     /// There is none; it goes on in the one that it is in.
     AuditNotTurned { why: String },
+    /// With the connection of an operator, who is to be answered there.
+    Operate { id: u64 },
     /// Stop accepting, let calls finish, end.
     Stop,
 }
@@ -88,6 +90,10 @@ pub enum FromEdge {
     KeepAcme(Box<acme::Kept>),
     /// Put the file of the record of calls aside and open the next one.
     TurnAudit,
+    /// The conversation with an operator is over.
+    Done {
+        id: u64,
+    },
     /// These were used in this hour since the Unix epoch.
     Used {
         ids: Vec<CredentialId>,

@@ -1,5 +1,6 @@
 //! What one line says.
 
+use std::fmt;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
@@ -65,6 +66,15 @@ impl Stated {
         let Info { name, version } = serde_json::from_str(info).ok()?;
         let bounded = |text: Option<String>| text.map(|text| bounded(&text, MOST_STATED));
         (name.is_some() || version.is_some()).then(|| Self { name: bounded(name), version: bounded(version) })
+    }
+}
+
+impl fmt::Display for Stated {
+    /// For one line that a person reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [&self.name, &self.version].into_iter().flatten();
+        let words = words.map(|word| word.chars().filter(|letter| !letter.is_control()).collect::<String>());
+        f.write_str(&words.collect::<Vec<_>>().join(" "))
     }
 }
 

@@ -123,6 +123,9 @@ pub(super) fn refused(why: Refusal, message: &str) -> Failure {
         Refusal::NoSuchTenant => {
             Failure::message(Code::Missing, message).hint("`playground user list` shows those there are")
         }
+        Refusal::NoSuchSession => {
+            Failure::message(Code::Missing, message).hint("`playground session list` shows those there are")
+        }
         Refusal::NotEnforceable => Failure::message(Code::Failed, message).hint(
             "--no-pile makes the tenant without one; --pile-unenforced makes one that the tenant can also overwrite",
         ),

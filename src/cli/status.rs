@@ -12,14 +12,16 @@ use super::failure::{Code, Failure};
 use super::oauth::{self, OAuthState};
 use super::place::Place;
 use super::say;
+use super::session;
 use super::store::{self, Store};
 use super::token::rfc3339;
+use crate::edge::LiveSession;
 use crate::identity::store::Listed;
 use crate::oauth::state::{Grant, GrantId, Moment};
 use running::Running;
 
-/// Say how the service of a state fares: what is wrong first, then calls, sessions, workers and certificates, then every
-/// token and login by the id that revokes it.
+/// Say how the service of a state fares: what is wrong first, then calls, workers and certificates, then every session by the
+/// id that ends it, and every token and login by the id that revokes it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Status {
@@ -44,6 +46,8 @@ pub(super) struct Status {
 /// All that is shown.
 struct Seen {
     running: Option<Running>,
+    /// None where nobody can be asked.
+    sessions: Option<Vec<LiveSession>>,
     tokens: Vec<Listed>,
     grants: Vec<(GrantId, Grant)>,
     now: std::time::Duration,
@@ -77,6 +81,8 @@ impl Status {
         let state = self.place.open()?;
         let socket = self.admin_socket.clone().unwrap_or_else(|| state.admin_socket());
         let running = tokio::task::spawn_blocking(move || Running::ask(&socket)).await.map_err(Failure::new)?;
+        // An edge that is just being started has none that it could tell.
+        let sessions = if running.is_some() { session::all(&state).await.ok() } else { None };
         let tokens = store::listed(&self.store.ledger(&state)).await?;
         let file = self.state.file(&state);
         let now = kit::clock::since_epoch();
@@ -87,7 +93,7 @@ impl Status {
         } else {
             Vec::new()
         };
-        Ok(Seen { running, tokens, grants, now })
+        Ok(Seen { running, sessions, tokens, grants, now })
     }
 }
 
@@ -110,10 +116,12 @@ impl Seen {
         problems
     }
 
-    /// A thing a line: what it is, then its columns; of a token and a login the first is what its revocation wants.
+    /// A thing a line: what it is, then its columns; of a session, a token and a login the first is what its end wants.
     fn lines(&self) -> impl Iterator<Item = String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let running = self.running.iter().flat_map(Running::lines);
+        let sessions = self.sessions.iter().flatten();
+        let sessions = sessions.map(|session| format!("session\t{}", session::row(session, self.now)));
         let tokens = self.tokens.iter().map(move |token| {
             let over = if token.is_over(self.now) { "over" } else { "live" };
             let ends = or_dash(token.expires.map(rfc3339));
@@ -124,7 +132,7 @@ impl Seen {
             let ends = or_dash(grant.ends().map(|end| rfc3339(end.since_epoch())));
             format!("login\t{id}\t{}\tlive\t{name}\t{ends}", grant.tenant)
         });
-        running.chain(tokens).chain(grants)
+        running.chain(sessions).chain(tokens).chain(grants)
     }
 
     fn object(&self, problems: &[String]) -> Value {
@@ -145,6 +153,9 @@ impl Seen {
             "running": self.running.is_some(),
             "problems": problems,
             "service": self.running.as_ref().map(Running::object),
+            "sessions": self.sessions.as_ref().map(|all| {
+                all.iter().map(|session| session::object(session, self.now)).collect::<Vec<_>>()
+            }),
             "tokens": self.tokens.iter().map(token).collect::<Vec<_>>(),
             "logins": self.grants.iter().map(grant).collect::<Vec<_>>(),
         })
@@ -158,6 +169,6 @@ const EXAMPLE: &str = "\
 Example:
   playground status
   playground status | awk '$1 == \"token\" && $3 == \"alice\" { print $2 }'
-  playground token revoke ID; playground grant revoke ID     # with an id that it shows
+  playground session end ID; playground token revoke ID; playground grant revoke ID     # with an id that it shows
 
 Exit codes: 0 all is well, 4 no service runs on this state, 5 there are problems.";

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tracing::Span;
 
+use crate::audit::Stated;
 use crate::edge::gate::Gate;
 use crate::edge::{Admitted, Cause, Config, Head, Permit, Rejection, RequestId, Reserved, Verb, Version};
 use crate::identity::Principal;
@@ -62,6 +63,8 @@ pub(crate) struct Message {
     pub(crate) cancels: Option<RequestId>,
     /// Of an `initialize`: the revision from before ours that it asks for.
     pub(crate) retired: Option<&'static str>,
+    /// Of an `initialize`: what the client says that it is.
+    pub(crate) stated: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +154,15 @@ impl Parsed {
         let call = match *request.method() {
             http::Method::POST => {
                 let reserved = permit.reserve_nothing();
-                Call::Message(Message { body: Bytes::new(), reserved, kind, era, cancels: None, retired: None })
+                Call::Message(Message {
+                    body: Bytes::new(),
+                    reserved,
+                    kind,
+                    era,
+                    cancels: None,
+                    retired: None,
+                    stated: None,
+                })
             }
             http::Method::GET => Call::Stream,
             _ => Call::End,
@@ -216,9 +227,9 @@ fn read(head: &Head, principal: &Principal, bytes: Bytes, reserved: Reserved) ->
     {
         head.notes.names_tool(&tool);
     }
+    let of_params = |name| params.as_ref().and_then(|params| params.get(name));
+    let client = of_params("clientInfo").or_else(|| meta.as_ref()?.get(CLIENT_MEMBER));
     if let Some(record) = head.notes.record() {
-        let of_params = |name| params.as_ref().and_then(|params| params.get(name));
-        let client = of_params("clientInfo").or_else(|| meta.as_ref()?.get(CLIENT_MEMBER));
         client.inspect(|client| record.states(client.get()));
         of_params("arguments").inspect(|arguments| record.has_arguments(arguments.get()));
     }
@@ -228,7 +239,9 @@ fn read(head: &Head, principal: &Principal, bytes: Bytes, reserved: Reserved) ->
         .flatten();
     let asked = (era == Era::Opening).then(|| params.as_ref()?.text("protocolVersion")).flatten();
     let retired = asked.as_deref().and_then(Version::retired);
-    Ok(Message { body: bytes.clone(), reserved, kind, era, cancels, retired })
+    let stated = client.filter(|_| era == Era::Opening).and_then(|client| Stated::of(client.get()));
+    let stated = stated.map(|stated| stated.to_string());
+    Ok(Message { body: bytes.clone(), reserved, kind, era, cancels, retired, stated })
 }
 
 fn top(bytes: &[u8]) -> Result<Members<'_>, Cause> {

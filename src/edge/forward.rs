@@ -41,7 +41,8 @@ use tokio::sync::watch;
 use tower::Service;
 
 use crate::edge::config::{Answers, Bridges};
-use crate::edge::{Authority, Call, Cause, Kind, Rejection, Reply, Routed, Session};
+use crate::edge::{Authority, Call, Cause, Flight, Kind, Rejection, Reply, Routed, Session};
+use crate::identity::Principal;
 use crate::worker::Upstream;
 
 pub(crate) use depart::Departures;
@@ -137,9 +138,13 @@ impl Shared {
         let pool = self.pools.of(&upstream, &self.limits, &self.drivers);
         let wire = pool.wire(connect).await.inspect_err(|cause| miss(&upstream, cause))?;
         let wait = if ends { bounds.connect } else { bounds.head }.min(deadline.left(kit::clock::now()));
-        let cancelled = flight.as_ref().map(crate::edge::Flight::cancelled);
+        let cancelled = flight.as_ref().map(Flight::cancelled);
         let rest = Rest { bound: self.limits.drain, deadline, most_reply_bytes: bounds.most_reply_bytes };
-        let leave = manner.outlives_client.then(|| Leave::new(self.leaves.clone(), rest, permit, flight));
+        let (leave, flight) = if manner.outlives_client {
+            (Some(Leave::new(self.leaves.clone(), rest, permit, flight)), None)
+        } else {
+            (None, flight)
+        };
         let sent = kit::clock::now();
         let exchange = Exchange::new(wire.send(request, wait), leave);
         let (answered, leave) = match cancelled {
@@ -173,7 +178,7 @@ impl Shared {
         };
         let mut relay = Relay::new(body, wire, terms, leave, manner.farewell).noted(Arc::clone(&head.notes));
         if manner.endless {
-            relay.ends_when(self.ends(&principal));
+            relay.ends_when(self.ends(&principal, flight));
         }
         if parts.status == StatusCode::BAD_REQUEST && shape == Shape::Json && absent == Absent::Session {
             forgotten::read(&mut relay, self.limits.most_buffered_bytes).await?;
@@ -204,13 +209,20 @@ impl Shared {
     }
 
     /// What ends a stream that has no end of its own.
-    fn ends(&self, principal: &crate::identity::Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn ends(&self, principal: &Principal, flight: Option<Flight>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let mut stopping = self.stopping.clone();
         let revoked = self.authority.revoked(principal);
         Box::pin(async move {
+            let ended = async {
+                match &flight {
+                    Some(flight) => flight.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
                 () = revoked => {}
+                () = ended => {}
             }
         })
     }

@@ -4,6 +4,7 @@
 //! stages anew over the same state. Whoever holds an old path keeps it until its exchanges have ended.
 
 use std::fs::File;
+use std::future::Future;
 use std::sync::Arc;
 
 use kit::tasks::Tasks;
@@ -15,7 +16,7 @@ use crate::oauth;
 use crate::worker::Routes;
 
 use super::{
-    Authority, Config, Departed, Meters, Owned, Path, Rates, ServeError, Session, SessionKey, admit, alive,
+    Authority, Config, Departed, Meters, Owned, Path, Rates, ServeError, Session, SessionKey, Wish, admit, alive,
     authenticate, config, cors, envelope, face, forward, gate, limits, login, meters, rate, rejection, session,
 };
 
@@ -86,6 +87,17 @@ impl Lasting {
             if let Some(upstream) = native.find(|upstream| upstream.name == worker) {
                 let session = Session { version, upstream: Some(session) };
                 self.departures.tell(Arc::clone(upstream), session, &self.answers, place);
+            }
+        }
+    }
+
+    /// Does what an operator wishes of sessions.
+    pub(super) fn fulfil(&self, wish: Wish) -> impl Future<Output = ()> + Send + use<> {
+        let sessions = self.sessions.clone();
+        async move {
+            match wish {
+                Wish::List(tell) => drop(tell.send(sessions.list())),
+                Wish::End(name, tell) => drop(tell.send(sessions.end(name).await)),
             }
         }
     }

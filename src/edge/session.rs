@@ -5,6 +5,7 @@
 //! leaves. A session is bound to its tenant, never to a credential, so that a renewed token keeps it.
 
 mod flights;
+mod live;
 mod seal;
 mod table;
 mod tombstones;
@@ -18,11 +19,13 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use tower::{Layer, Service};
 
+use crate::edge::client::Client;
 use crate::edge::config::Sessions as Limits;
 use crate::edge::{Answer, Call, Cause, Era, Head, Kind, Message, Parsed, Permit, Rejection, Version, empty};
 use crate::identity::Principal;
 use crate::worker::{Routes, Upstream};
 
+pub use live::{LiveSession, NotAName, NotEnded, SessionName};
 pub use seal::SessionKey;
 
 pub(crate) use flights::Flight;
@@ -30,7 +33,7 @@ pub(crate) use table::{Departed, OpenError};
 
 use flights::Flights;
 use seal::{Sealed, Sealer};
-use table::{Full, Reservation, Table};
+use table::{Full, Holder, Reservation, Table};
 
 /// The sixth stage: it also touches the answer, to give an opened session its public id.
 #[derive(Clone)]
@@ -58,7 +61,8 @@ pub(crate) struct Routed {
     pub(in crate::edge) call: Call,
     pub(in crate::edge) upstream: Arc<Upstream>,
     pub(in crate::edge) session: Option<Session>,
-    /// Of a request within a session of a worker that has none: how it can be cancelled.
+    /// Of a request within a session of a worker that has none: how it can be cancelled. And of a session's own stream: how
+    /// it is ended with its session.
     pub(in crate::edge) flight: Option<Flight>,
 }
 
@@ -135,6 +139,23 @@ impl Lasting {
     pub(crate) fn departed(&self) -> Option<Departed> {
         self.table.departed()
     }
+
+    /// The live sessions that have an entry.
+    pub(crate) fn list(&self) -> Vec<LiveSession> {
+        self.table.list(kit::clock::now(), kit::clock::since_epoch())
+    }
+
+    /// Ends the session of this name, with what is under way in it. Its worker stands in line to be told.
+    pub(crate) fn end(&self, name: SessionName) -> impl Future<Output = Result<LiveSession, NotEnded>> + Send + use<> {
+        let Self { table, flights } = self.clone();
+        async move {
+            let (id, ended) = table.end_called(name, kit::clock::now(), kit::clock::since_epoch()).await;
+            if let Some(id) = id {
+                flights.end_all(id);
+            }
+            ended
+        }
+    }
 }
 
 /// What is to be done with a message once its place is known.
@@ -175,6 +196,7 @@ impl Shared {
             return Ok(Place::Open(Box::new(routed), place));
         }
         let sealed = self.live(&head.headers, &principal, &upstream)?;
+        self.table.is_used_by(sealed.id, &principal, head.client);
         let session = Some(Session { version: sealed.version, upstream: sealed.upstream.clone() });
         let mut flight = None;
         if sealed.upstream.is_none() {
@@ -190,6 +212,8 @@ impl Shared {
                 // A worker without sessions has no stream of one.
                 Call::Stream => return Err(Cause::MethodNotAllowed { allow: "POST, DELETE" }),
             }
+        } else if matches!(call, Call::Stream) {
+            flight = Some(Flights::listen(&self.flights, sealed.id));
         }
         let ends = matches!(call, Call::End);
         let routed = Box::new(Routed { head, principal, permit, call, upstream, session, flight });
@@ -217,7 +241,13 @@ impl Shared {
         })
     }
 
-    fn open(&self, principal: &Principal, upstream: &Upstream, opened: Opened) -> Result<HeaderValue, Cause> {
+    fn open(
+        &self,
+        principal: &Principal,
+        upstream: &Upstream,
+        (client, stated): (Client, Option<String>),
+        opened: Opened,
+    ) -> Result<HeaderValue, Cause> {
         let issued = kit::clock::since_epoch();
         let sealed = Sealed {
             id: seal::SessionId::fresh().ok_or(Cause::EdgeBusy)?,
@@ -230,6 +260,8 @@ impl Shared {
             expires: issued.saturating_add(self.table.lifetime()),
         };
         self.table.insert(&sealed, kit::clock::now());
+        let credential = principal.credential().clone();
+        self.table.is_opened_by(sealed.id, Holder { credential, client, stated });
         self.sealer.seal(&sealed).ok_or(Cause::EdgeBusy)
     }
 }
@@ -281,6 +313,11 @@ impl Shared {
         S: Service<Routed, Response = Reply, Error = Rejection>,
     {
         let (principal, upstream) = (routed.principal.clone(), Arc::clone(&routed.upstream));
+        let stated = match &routed.call {
+            Call::Message(message) => message.stated.clone(),
+            Call::Stream | Call::End => None,
+        };
+        let client = routed.head.client;
         let reply = inner.call(routed).await;
         if let (Err(rejection), Some(within)) = (&reply, within)
             && rejection.cause == Cause::UnknownSession
@@ -290,7 +327,7 @@ impl Shared {
         }
         let Reply { mut answer, opened } = reply?;
         if let Some(opened) = opened {
-            let id = self.open(&principal, &upstream, opened)?;
+            let id = self.open(&principal, &upstream, (client, stated), opened)?;
             answer.headers_mut().insert(SESSION, id);
         }
         // By now the session has a place of its own. Whatever failed on the way here has given this one back as well.

@@ -143,10 +143,10 @@ impl Receiver {
     }
 }
 
-/// Whether a whole line, as it came, is this message without descriptors.
-pub fn is_message<T: Serialize>(line: &[u8], message: &T) -> bool {
-    let whole = line.strip_suffix(b"\n");
-    serde_json::to_vec(&Line { descriptors: 0, message }).is_ok_and(|bytes| whole == Some(bytes.as_slice()))
+/// The message in a whole line, as it came, that has no descriptors; none where there is not such a one.
+pub fn message<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let line: Line<T> = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
+    (line.descriptors == 0).then_some(line.message)
 }
 
 #[derive(Serialize, Deserialize)]

@@ -20,6 +20,7 @@ mod listen;
 pub(crate) mod login;
 mod logins;
 mod multiplexed;
+mod operated;
 mod proxied;
 mod reach;
 mod redirect;

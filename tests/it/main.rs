@@ -103,6 +103,9 @@ mod secrets;
 mod served;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod session_verbs;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod shared_key;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

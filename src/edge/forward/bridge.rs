@@ -92,7 +92,7 @@ impl Shared {
         };
         if ask.wants == Wants::Changes {
             permit.becomes_stream()?;
-            let ends = self.ends(&line.principal);
+            let ends = self.ends(&line.principal, None);
             let (id, wishes, comment) = (ask.id.clone(), ask.wishes()?, self.limits.comment);
             let listening = Listening { line, keeping, id, wishes, tell, comment, ends };
             self.leaves.start(async move {

@@ -1,6 +1,8 @@
-//! Requests under way on workers without sessions, so that a cancellation finds them.
+//! What is under way within sessions, so that a cancellation and an operator find it.
 //!
-//! Such a worker takes the end of the exchange for the cancellation; the edge ends it on the client's behalf.
+//! A worker without sessions takes the end of the exchange for the cancellation of a request; the edge ends it on the
+//! client's behalf. Of a session that a worker has too, its own stream alone stands here: it ends with the session when an
+//! operator ends that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +25,12 @@ struct Table {
 
 struct Entry {
     serial: u64,
-    id: RequestId,
+    /// Of a request; a stream has none.
+    id: Option<RequestId>,
     cancel: watch::Sender<bool>,
 }
 
-/// A request that is under way; dropping it takes it off the table.
+/// A request or a stream that is under way; dropping it takes it off the table.
 pub(crate) struct Flight {
     flights: Arc<Flights>,
     session: SessionId,
@@ -36,8 +39,17 @@ pub(crate) struct Flight {
 }
 
 impl Flights {
-    /// Requests with the same id stand side by side: the id is the client's and routes nothing.
+    /// A request. Others with the same id stand side by side: the id is the client's and routes nothing.
     pub(super) fn begin(flights: &Arc<Self>, session: SessionId, id: RequestId) -> Flight {
+        Self::enter(flights, session, Some(id))
+    }
+
+    /// The session's own stream.
+    pub(super) fn listen(flights: &Arc<Self>, session: SessionId) -> Flight {
+        Self::enter(flights, session, None)
+    }
+
+    fn enter(flights: &Arc<Self>, session: SessionId, id: Option<RequestId>) -> Flight {
         let (cancel, cancelled) = watch::channel(false);
         let mut table = flights.0.lock().unwrap_or_else(PoisonError::into_inner);
         let serial = table.next;
@@ -48,17 +60,23 @@ impl Flights {
 
     /// Ends the requests of `session` that go by `id`; an unknown id is nothing to worry about.
     pub(super) fn cancel(&self, session: SessionId, id: &RequestId) {
-        self.signal(session, |entry| entry.id == *id);
+        self.signal(session, |entry| entry.id.as_ref() == Some(id));
     }
 
+    /// Ends every request of a session. Its stream is left to the worker, which is told at the same moment.
     pub(super) fn cancel_all(&self, session: SessionId) {
+        self.signal(session, |entry| entry.id.is_some());
+    }
+
+    /// Ends all that is under way within a session, of which the worker will be told later.
+    pub(super) fn end_all(&self, session: SessionId) {
         self.signal(session, |_entry| true);
     }
 
     /// Requests under way.
     pub(super) fn count(&self) -> usize {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.under_way.values().map(Vec::len).sum()
+        table.under_way.values().flatten().filter(|entry| entry.id.is_some()).count()
     }
 
     fn signal(&self, session: SessionId, meant: impl Fn(&Entry) -> bool) {
@@ -70,7 +88,7 @@ impl Flights {
 }
 
 impl Flight {
-    /// Resolves once the client has cancelled the request, and never otherwise.
+    /// Resolves once the client has cancelled the request or its session was ended, and never otherwise.
     pub(crate) fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut cancelled = self.cancelled.clone();
         async move {
@@ -113,6 +131,17 @@ mod tests {
             flight.cancelled().await;
         }
         assert!(!*text.cancelled.borrow() && !*foreign.cancelled.borrow());
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_at_an_operators_word_and_at_no_clients() {
+        let flights = Arc::new(Flights::default());
+        let session = SessionId::fresh().expect("an id");
+        let stream = Flights::listen(&flights, session);
+        flights.cancel_all(session);
+        assert!(!*stream.cancelled.borrow() && flights.count() == 0);
+        flights.end_all(session);
+        stream.cancelled().await;
     }
 
     #[test]

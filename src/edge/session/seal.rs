@@ -108,6 +108,13 @@ impl SessionId {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
+    /// What it begins with.
+    pub(super) fn beginning<const N: usize>(self) -> [u8; N] {
+        let mut beginning = [0; N];
+        beginning.iter_mut().zip(self.0).for_each(|(to, byte)| *to = byte);
+        beginning
+    }
+
     pub(super) fn from_text(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }

@@ -9,6 +9,7 @@
 
 mod ended;
 mod fixed;
+mod operated;
 mod sizes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,7 @@ use ended::{Ended, Times};
 pub(crate) use fixed::Departed;
 use fixed::Fixed;
 pub(super) use fixed::{Full, Reservation};
+pub(super) use operated::Holder;
 pub(crate) use sizes::Sizes;
 
 pub(crate) struct Table {
@@ -65,7 +67,10 @@ struct State {
 
 struct Live {
     tenant: Tenant,
+    /// What its worker is called.
+    worker: String,
     used: Instant,
+    holder: Option<Holder>,
     /// Where it stands in the order; a fixed one stands in none.
     tick: Option<u64>,
     times: Times,
@@ -121,7 +126,7 @@ impl Table {
         let records = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.leave(session.id);
-            state.bury(session, today)
+            state.bury(session.id, &session.tenant, Times::of(session), today)
         };
         match &self.tombstones {
             Some(tombstones) => tombstones.append(&records).await.map_err(EndError),
@@ -160,7 +165,10 @@ impl Table {
 
 impl State {
     fn enter(&mut self, session: &Sealed, now: Instant) {
-        self.leave(session.id);
+        let (worker, holder) = match self.leave(session.id) {
+            Some(Live { worker, holder, .. }) => (worker, holder),
+            None => (session.worker.clone(), None),
+        };
         let fixed = is_fixed(session);
         let own = self.by_tenant.get(&session.tenant).and_then(|own| Some((own.len(), *own.first_key_value()?.1)));
         if let Some((_, idlest)) = own.filter(|(count, _)| !fixed && *count >= self.limits.most_per_tenant) {
@@ -184,9 +192,9 @@ impl State {
             self.by_tenant.entry(session.tenant.clone()).or_default().insert(tick, session.id);
             Some(tick)
         };
-        let times = Times { issued: session.issued, expires: session.expires };
-        let held = Departed::of(session);
-        self.live.insert(session.id, Live { tenant: session.tenant.clone(), used: now, tick, times, held });
+        let (times, held) = (Times::of(session), Departed::of(session));
+        let tenant = session.tenant.clone();
+        self.live.insert(session.id, Live { tenant, worker, used: now, holder, tick, times, held });
     }
 
     fn leave(&mut self, id: SessionId) -> Option<Live> {
@@ -228,18 +236,14 @@ impl State {
     }
 
     /// Remembers an end, and says what must be written down for it.
-    fn bury(&mut self, session: &Sealed, today: Duration) -> Vec<Record> {
-        let ended = self.ended.entry(session.tenant.clone()).or_default();
+    fn bury(&mut self, id: SessionId, tenant: &Tenant, times: Times, today: Duration) -> Vec<Record> {
+        let ended = self.ended.entry(tenant.clone()).or_default();
         ended.sessions.retain(|_, times| times.expires > today);
-        ended.sessions.insert(session.id, Times { issued: session.issued, expires: session.expires });
-        let mut records = vec![Record::Session {
-            tenant: session.tenant.clone(),
-            session: session.id,
-            issued: session.issued,
-            expires: session.expires,
-        }];
+        ended.sessions.insert(id, times);
+        let Times { issued, expires } = times;
+        let mut records = vec![Record::Session { tenant: tenant.clone(), session: id, issued, expires }];
         if ended.shrink(self.limits.most_tombstones_per_tenant) {
-            records.push(Record::Minimum { tenant: session.tenant.clone(), minimum: ended.minimum });
+            records.push(Record::Minimum { tenant: tenant.clone(), minimum: ended.minimum });
         }
         records
     }

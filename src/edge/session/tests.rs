@@ -4,6 +4,7 @@ use http::header::HeaderValue;
 use kit::{Secret, Tenant};
 
 use super::{Lasting, Opened, Place, SessionKey, Sessions};
+use crate::edge::client::Client;
 use crate::edge::config::Sessions as Limits;
 use crate::edge::{Cause, Era, Kind, Parsed, RequestId, Version};
 use crate::identity::{Catalogue, Principal};
@@ -25,7 +26,7 @@ fn stage(name: &str) -> Sessions {
 fn opened(stage: &Sessions, principal: &Principal, upstream: Option<&str>) -> HeaderValue {
     let worker = Arc::clone(stage.0.routes.upstream(principal).expect("a worker"));
     let opened = Opened { version: Version::Legacy20250618, upstream: upstream.map(str::to_owned) };
-    stage.0.open(principal, &worker, opened).expect("sealed")
+    stage.0.open(principal, &worker, (Client::of([127, 0, 0, 1].into()), None), opened).expect("sealed")
 }
 
 /// What becomes of a message: sent on (with the worker's session), ended or done; or why it is refused.

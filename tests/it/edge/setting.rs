@@ -11,7 +11,9 @@ use std::time::Duration;
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 use playground::edge::redirect::Challenges;
-use playground::edge::{self, Config, Door, Drained, Meters, Parts, Reload, SessionKey};
+use playground::edge::{
+    self, Config, Door, Drained, LiveSession, Meters, NotEnded, Parts, Reload, SessionKey, SessionName, Wish,
+};
 use playground::identity::Catalogue;
 use playground::identity::store::{ClearRule, Credentials};
 use playground::oauth::Settings;
@@ -38,6 +40,7 @@ pub(crate) struct Edge {
     drained: oneshot::Receiver<Drained>,
     home: Home,
     reload: mpsc::Sender<Reload>,
+    wish: mpsc::Sender<Wish>,
     _tasks: Tasks,
 }
 
@@ -179,6 +182,7 @@ impl Setting {
         let tombstones = ["tombstones.jsonl", "tombstones.2.jsonl"]
             .map(|name| File::options().read(true).append(true).create(true).open(home.path().join(name)).unwrap());
         let (reload, reloads) = mpsc::channel(1);
+        let (wish, wishes) = mpsc::channel(1);
         let meters = Meters::new("test");
         let logins = match self.logins {
             Some(settings) => Some(Logins::open(settings, home.path(), credentials.clone(), &tasks).await),
@@ -196,6 +200,7 @@ impl Setting {
             reloads,
             meters: meters.clone(),
             logins: logins.as_ref().map(|logins| logins.service.clone()),
+            wishes,
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -220,7 +225,19 @@ impl Setting {
             let ended = edge::serve(doors, config, parts, stopped).await;
             let _ = tell.send(ended.unwrap());
         });
-        Edge { address, redirect, presence, meters, logins, stop: Some(stop), drained, home, reload, _tasks: tasks }
+        Edge {
+            address,
+            redirect,
+            presence,
+            meters,
+            logins,
+            stop: Some(stop),
+            drained,
+            home,
+            reload,
+            wish,
+            _tasks: tasks,
+        }
     }
 }
 
@@ -263,6 +280,20 @@ impl Edge {
         };
         self.reload.send(reload).await.unwrap_or_else(|_| panic!("the edge has ended"));
         within(told).await.unwrap().unwrap();
+    }
+
+    /// The live sessions, as an operator sees them.
+    pub(crate) async fn live(&self) -> Vec<LiveSession> {
+        let (tell, told) = oneshot::channel();
+        self.wish.send(Wish::List(tell)).await.unwrap_or_else(|_| panic!("the edge has ended"));
+        within(told).await.unwrap()
+    }
+
+    /// Ends one at an operator's word.
+    pub(crate) async fn end(&self, name: SessionName) -> Result<LiveSession, NotEnded> {
+        let (tell, told) = oneshot::channel();
+        self.wish.send(Wish::End(name, tell)).await.unwrap_or_else(|_| panic!("the edge has ended"));
+        within(told).await.unwrap()
     }
 
     /// Sends the stop signal.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kit::Tenant;
 
-use crate::edge::session::seal::SessionId;
+use crate::edge::session::seal::{Sealed, SessionId};
 use crate::edge::session::tombstones::Record;
 
 #[derive(Default)]
@@ -19,6 +19,12 @@ pub(super) struct Ended {
 pub(super) struct Times {
     pub(super) issued: Duration,
     pub(super) expires: Duration,
+}
+
+impl Times {
+    pub(super) fn of(session: &Sealed) -> Self {
+        Self { issued: session.issued, expires: session.expires }
+    }
 }
 
 impl Ended {

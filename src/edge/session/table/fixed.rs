@@ -2,7 +2,7 @@
 //!
 //! Pushed out like the sandbox's, such a session would leave behind what its worker keeps for it. So a place is reserved
 //! before the worker is asked, and given back when it opens nothing. A session that ends without its client, by its
-//! clocks, departs: its worker is to be told.
+//! clocks or at an operator's word, departs: its worker is to be told.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
@@ -55,6 +55,13 @@ impl Fixed {
 
     pub(super) fn by_tenant(&self) -> impl Iterator<Item = (&Tenant, usize)> {
         self.by_tenant.iter().map(|(tenant, own)| (tenant, *own))
+    }
+
+    /// Has the worker of a session told that it has ended.
+    pub(super) fn depart(&mut self, departed: Departed) {
+        if self.departed.len() < MOST_DEPARTED {
+            self.departed.push_back(departed);
+        }
     }
 
     /// Sessions of which a worker is still to be told.
@@ -136,10 +143,8 @@ impl State {
             .collect();
         for id in over {
             let Some(mut live) = self.leave(id) else { continue };
-            if let Some(departed) = live.held.take()
-                && self.fixed.departed.len() < MOST_DEPARTED
-            {
-                self.fixed.departed.push_back(departed);
+            if let Some(departed) = live.held.take() {
+                self.fixed.depart(departed);
             }
             self.forget(id, live);
         }

@@ -1,0 +1,85 @@
+//! `playground session list`: who works with the running service.
+
+use std::time::Duration;
+
+use clap::Args;
+use kit::Tenant;
+use serde_json::{Value, json};
+
+use super::super::failure::Failure;
+use super::super::place::Place;
+use super::super::say;
+use super::super::token::rfc3339;
+use super::{all, kind};
+use crate::edge::LiveSession;
+
+/// List the public sessions that live at the running service, one a line. Never the id that a client holds.
+///
+/// The columns, with `-` where there is nothing to say: id, tenant, the credential that it was used with last, what its client
+/// says that it is, the address that it was used from last, its kind and worker, its age and how long it was not used, and
+/// when it ends by itself. A session that has not been used since the service was started is not known to it, though its
+/// client may come back to it; and of sandbox sessions those that were unused longest are forgotten before the others.
+#[derive(Debug, Args)]
+#[command(after_help = LIST)]
+pub(super) struct List {
+    /// Only this tenant's.
+    #[arg(long, value_parser = Tenant::parse)]
+    tenant: Option<Tenant>,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl List {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let mut listed = all(&self.place.open()?).await?;
+        listed.retain(|session| self.tenant.as_ref().is_none_or(|tenant| *tenant == session.tenant));
+        if listed.is_empty() {
+            say::talk("there is no such session; a client opens one when it connects");
+        }
+        let now = kit::clock::since_epoch();
+        if self.json {
+            let rows: Vec<Value> = listed.iter().map(|session| object(session, now)).collect();
+            say::data(&json!({ "v": 1, "sessions": rows }).to_string());
+        } else {
+            for session in &listed {
+                say::data(&row(session, now));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(in crate::cli) fn row(session: &LiveSession, now: Duration) -> String {
+    let columns = [
+        session.name.to_string(),
+        session.tenant.to_string(),
+        session.credential.to_string(),
+        session.stated.clone().filter(|stated| !stated.is_empty()).unwrap_or_else(|| "-".to_owned()),
+        session.address.clone(),
+        kind(session.catalogue).to_owned(),
+        session.worker.clone(),
+        format!("{} s", now.saturating_sub(session.opened).as_secs()),
+        format!("{} s", session.idle.as_secs()),
+        rfc3339(session.expires),
+    ];
+    columns.join("\t")
+}
+
+pub(in crate::cli) fn object(session: &LiveSession, now: Duration) -> Value {
+    json!({
+        "id": session.name, "tenant": session.tenant, "credential": session.credential, "client": session.stated,
+        "address": session.address, "kind": kind(session.catalogue), "worker": session.worker,
+        "opened": rfc3339(session.opened), "age_seconds": now.saturating_sub(session.opened).as_secs(),
+        "idle_seconds": session.idle.as_secs(), "ends": rfc3339(session.expires),
+    })
+}
+
+const LIST: &str = "\
+Example:
+  playground session list --tenant alice
+  playground session list --json";
