@@ -40,6 +40,7 @@ mod login;
 mod meters;
 mod names;
 pub mod network;
+mod patience;
 mod proxy_protocol;
 mod rate;
 pub mod redirect;

@@ -2,7 +2,7 @@
 //!
 //! Every method and every path passes here, before a byte of the body is read and before the caller learns what
 //! exists. Failures are charged to the caller's address; a valid credential passes whatever others behind the same
-//! address have done.
+//! address have done. When refusals of all addresses together are many, they are told with patience.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,8 @@ use tracing::{Span, field};
 use crate::buckets::Buckets;
 use crate::edge::client::Client;
 use crate::edge::gate::Gate;
-use crate::edge::{Bounded, Cause, Rates, Rejection};
+use crate::edge::patience::Patience;
+use crate::edge::{Bounded, Cause, Head, Rates, Rejection};
 use crate::identity::Principal;
 use crate::identity::store::{Credentials, Life, Verdict};
 
@@ -33,6 +34,8 @@ pub trait Authority: Send + Sync + 'static {
 pub(crate) struct Authenticate {
     authority: Arc<dyn Authority>,
     failures: Buckets<Client>,
+    /// One for all: strangers have as many addresses as they like.
+    patience: Patience<()>,
 }
 
 /// A request with a live credential.
@@ -44,16 +47,19 @@ pub(crate) struct Authenticated {
 impl Authenticate {
     pub(crate) fn new(authority: Arc<dyn Authority>, rates: &Rates) -> Self {
         let each = Duration::from_secs(60) / rates.failures_per_minute.max(1);
-        Self { authority, failures: Buckets::new(each, rates.failures_burst, rates.most_addresses) }
+        let told = Buckets::new(Duration::from_secs(1) / rates.refusals_per_second.max(1), rates.refusals_burst, 1);
+        Self {
+            authority,
+            failures: Buckets::new(each, rates.failures_burst, rates.most_addresses),
+            patience: Patience::new(told, rates.most_held_back),
+        }
     }
 
     /// Addresses that are remembered.
     pub(crate) fn addresses(&self) -> usize {
         self.failures.len()
     }
-}
 
-impl Authenticate {
     /// Charges a wrong credential to its address.
     fn failed(&self, client: Client) -> Cause {
         match self.failures.take(client) {
@@ -61,14 +67,8 @@ impl Authenticate {
             Err(empty) => Cause::TooManyFailures { again: empty.again },
         }
     }
-}
 
-impl Gate for Authenticate {
-    type Request = Bounded;
-    type Passed = Authenticated;
-
-    async fn check(&self, request: Bounded) -> Result<Authenticated, Rejection> {
-        let head = request.head();
+    async fn who(&self, head: &Head) -> Result<Principal, Rejection> {
         let presented = head.headers.get(AUTHORIZATION).ok_or(Cause::NoCredential)?;
         let token = presented.to_str().ok().and_then(bearer);
         let verdict = match token {
@@ -81,7 +81,7 @@ impl Gate for Authenticate {
                 Span::current()
                     .record("tenant", field::display(principal.tenant()))
                     .record("credential", field::display(principal.credential()));
-                Ok(Authenticated { bounded: request, principal })
+                Ok(principal)
             }
             Verdict::Unknown => Err(self.failed(head.client).into()),
             Verdict::Expired { credential, tenant } => {
@@ -95,6 +95,22 @@ impl Gate for Authenticate {
             Verdict::WrongBackend { credential, tenant } => {
                 tracing::info!(%credential, %tenant, "a credential for another backend was presented");
                 Err(Cause::WrongBackend.into())
+            }
+        }
+    }
+}
+
+impl Gate for Authenticate {
+    type Request = Bounded;
+    type Passed = Authenticated;
+
+    async fn check(&self, request: Bounded) -> Result<Authenticated, Rejection> {
+        match self.who(request.head()).await {
+            Ok(principal) => Ok(Authenticated { bounded: request, principal }),
+            Err(rejection) => {
+                drop(request);
+                self.patience.wait(()).await;
+                Err(rejection)
             }
         }
     }

@@ -85,6 +85,11 @@ pub struct Rates {
     /// Failed authentications of one address. A valid credential passes even when these are used up.
     pub failures_per_minute: u32,
     pub failures_burst: u32,
+    /// Refusals for want of a valid credential that are told at once, over all addresses. Those beyond them are held back
+    /// for a moment, so many at a time; also those of a tenant beyond its rate.
+    pub refusals_per_second: u32,
+    pub refusals_burst: u32,
+    pub most_held_back: usize,
     /// Questions for `/healthz` of one address, which may be that of a proxy before many: a few balancers with their
     /// checkers ask some times a second.
     pub probes_per_second: u32,
@@ -206,6 +211,9 @@ impl Default for Rates {
             tenant_bytes_per_second: 64 * 1024 * 1024,
             failures_per_minute: 30,
             failures_burst: 20,
+            refusals_per_second: 1000,
+            refusals_burst: 1000,
+            most_held_back: 512,
             probes_per_second: 10,
             probes_burst: 50,
             logins_per_second: 2,

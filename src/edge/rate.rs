@@ -1,28 +1,21 @@
 //! How often a tenant may call.
 //!
-//! A refusal is work too, and who is refused can ask again at once. As many as a tenant may have requests are told at
-//! once; those beyond them are held back, so that a connection of a flood costs a few refusals a second and not
-//! thousands, which other tenants would feel, and each for another while, so that they do not come back all at once.
-//! Nothing of the request is kept meanwhile.
+//! As many as a tenant may have requests are refused at once, those beyond them with patience.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kit::Tenant;
-use tokio::time::sleep;
 
 use crate::buckets::Buckets;
 use crate::edge::gate::Gate;
+use crate::edge::patience::Patience;
 use crate::edge::{Authenticated, Cause, Head, Rates, Rejection, RequestBody, Verb};
 use crate::identity::Principal;
 
 /// The third gate.
 pub(crate) struct Rate {
     tenants: Buckets<Tenant>,
-    /// Refusals that are told at once.
-    refusals: Buckets<Tenant>,
-    /// How many were held back.
-    held_back: AtomicU32,
+    patience: Patience<Tenant>,
 }
 
 /// A request within its tenant's rate, for something that the edge serves.
@@ -37,7 +30,7 @@ impl Rate {
     pub(crate) fn new(rates: &Rates) -> Self {
         let each = Duration::from_secs(1) / rates.tenant_per_second.max(1);
         let buckets = || Buckets::new(each, rates.tenant_burst, rates.most_tenants);
-        Self { tenants: buckets(), refusals: buckets(), held_back: AtomicU32::new(0) }
+        Self { tenants: buckets(), patience: Patience::new(buckets(), rates.most_held_back) }
     }
 
     /// Tenants that are remembered.
@@ -54,10 +47,7 @@ impl Gate for Rate {
         let tenant = request.principal().tenant().clone();
         if let Err(empty) = self.tenants.take(tenant.clone()) {
             drop(request);
-            // Dropped here, the client has gone and nobody is to be told.
-            if self.refusals.take(tenant).is_err() {
-                sleep(held_back(self.held_back.fetch_add(1, Ordering::Relaxed))).await;
-            }
+            self.patience.wait(tenant).await;
             return Err(Cause::TooManyRequests { again: empty.again }.into());
         }
         let (bounded, principal) = request.into_parts();
@@ -89,21 +79,13 @@ impl Paced {
     }
 }
 
-/// For how long the refusal of this number is held back: 125 to 375 ms, spread evenly over any few in a row. Below the
-/// least that `Retry-After` says, which is in whole seconds: who waits as told never meets it.
-fn held_back(number: u32) -> Duration {
-    // The golden ratio of a full turn.
-    let turn = f64::from(number.wrapping_mul(0x9e37_79b9)) / f64::from(u32::MAX);
-    Duration::from_millis(125) + Duration::from_millis(250).mul_f64(turn)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use tokio::time::timeout;
 
-    use super::{Rate, held_back};
+    use super::Rate;
     use crate::edge::gate::Gate;
     use crate::edge::{Authenticated, Cause, Rates};
 
@@ -136,15 +118,6 @@ mod tests {
             "and told in the end"
         );
         assert_eq!(timeout(Duration::ZERO, check(&rate, "bob", "/mcp")).await, Ok(Ok(())), "nobody else waits");
-    }
-
-    #[test]
-    fn refusals_are_held_back_each_for_another_while() {
-        let mut whiles: Vec<_> = (0..64).map(held_back).collect();
-        whiles.sort_unstable();
-        assert!(whiles[0] >= Duration::from_millis(125) && whiles[63] <= Duration::from_millis(375), "{whiles:?}");
-        assert!(whiles.windows(2).all(|pair| pair[1] - pair[0] < Duration::from_millis(12)), "no gap: {whiles:?}");
-        assert!(whiles.windows(2).all(|pair| pair[1] > pair[0]), "and no two at once: {whiles:?}");
     }
 
     #[tokio::test]

@@ -113,3 +113,18 @@ async fn a_stream_hears_of_the_end_of_its_credentials_time_while_nothing_is_writ
     tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it ends");
     assert!(matches!(credentials.authenticate(&minted.token).await, Verdict::Expired { .. }));
 }
+
+#[tokio::test]
+async fn refusals_beyond_a_few_are_told_later_whoever_asks_and_a_live_credential_passes_at_once() {
+    let rates = Rates { refusals_per_second: 1, refusals_burst: 2, ..Rates::default() };
+    let gate = Authenticate::new(Arc::new(One), &rates);
+    // No time at all: what is known at once is told, and nothing else.
+    let at_once = async |value| tokio::time::timeout(Duration::ZERO, check(&gate, value)).await;
+    assert_eq!(at_once(Some("Bearer wrong")).await, Ok(Err(Cause::BadCredential)));
+    assert_eq!(at_once(None).await, Ok(Err(Cause::NoCredential)));
+    for refused in [Some("Bearer wrong"), Some("Bearer elsewhere"), None] {
+        assert!(at_once(refused).await.is_err(), "{refused:?}");
+    }
+    assert_eq!(at_once(Some("Bearer right")).await, Ok(Ok("alice".to_owned())));
+    assert_eq!(check(&gate, None).await, Err(Cause::NoCredential), "and told in the end");
+}
