@@ -292,12 +292,12 @@ fn worker(
     match (&config.upstreams, &config.state) {
         (Upstreams::Native { .. }, _) | (Upstreams::Sandbox { .. }, None) => Ok((None, None)),
         (Upstreams::Elsewhere { .. }, _) => Ok((elsewhere, None)),
-        (Upstreams::Sandbox { .. }, Some(state)) => {
+        (Upstreams::Sandbox { kind, .. }, Some(state)) => {
             let listener = bind((Ipv4Addr::LOCALHOST, 0).into())?;
             let address = listener.local_addr().map_err(io("ask for the worker's address"))?;
             let secret = secrets::fresh()?;
-            let begin =
-                BeginWorker { verbosity: config.verbosity.word(), state: state.sandbox(), secret: secret.clone() };
+            let (verbosity, kind) = (config.verbosity.word(), kind.clone());
+            let begin = BeginWorker { verbosity, state: state.sandbox(), kind, secret: secret.clone() };
             let lock = lock.map(Lock::share).transpose().map_err(io("share the state's lock"))?;
             let plan = WorkerPlan { role: WORKER, listener, begin, lock };
             Ok((

@@ -17,7 +17,6 @@ mod acme;
 mod act;
 #[cfg(feature = "mcp-http")]
 mod audit;
-#[cfg(feature = "mcp-http")]
 mod backend;
 #[cfg(feature = "tls")]
 mod cert;

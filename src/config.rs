@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandbox::backend::Kind;
+
 use crate::acme;
 use crate::audit::Terms;
 use crate::edge::network::Network;
@@ -81,7 +83,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstreams {
     /// The built-in sandbox worker as a child, and native workers where a manifest names them.
-    Sandbox { manifest: Option<PathBuf> },
+    Sandbox { kind: Kind, manifest: Option<PathBuf> },
     /// A sandbox worker that runs as a service of its own.
     Elsewhere { address: SocketAddr, token_file: PathBuf, manifest: Option<PathBuf> },
     /// Native workers alone.
@@ -198,7 +200,7 @@ impl Upstreams {
     #[must_use]
     pub fn manifest(&self) -> Option<&PathBuf> {
         match self {
-            Self::Sandbox { manifest } | Self::Elsewhere { manifest, .. } | Self::Native { manifest } => {
+            Self::Sandbox { manifest, .. } | Self::Elsewhere { manifest, .. } | Self::Native { manifest } => {
                 manifest.as_ref()
             }
         }

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use sandbox::backend::Kind;
 use sandbox::{OpenError, Sandbox};
 
-/// Opens the sandboxes of a folder with the settings that lie in it.
+/// Opens the sandboxes of a folder with the settings that lie in it, isolated by `kind`.
 ///
 /// # Errors
 /// When the settings cannot be used, or tenants cannot be isolated here.
-pub async fn open(folder: &Path) -> Result<Sandbox, OpenError> {
+pub async fn open(folder: &Path, kind: Kind) -> Result<Sandbox, OpenError> {
     // By this name a process finds the very file it runs from, also after an upgrade on disk.
     let program = PathBuf::from("/proc/self/exe");
     let config = sandbox::Config::load(folder.to_owned(), program, vec!["__sandbox-init".to_owned()])?;
-    Sandbox::open(config).await
+    Sandbox::open(config.with(kind)).await
 }

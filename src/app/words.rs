@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kit::{Secret, Tenant};
+use sandbox::backend::Kind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::acme;
@@ -229,6 +230,8 @@ pub enum FromWorker {
 pub struct BeginWorker {
     pub verbosity: String,
     pub state: std::path::PathBuf,
+    /// What isolates tenants.
+    pub kind: Kind,
     #[serde(serialize_with = "expose", deserialize_with = "conceal")]
     pub secret: Secret,
 }

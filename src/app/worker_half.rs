@@ -64,7 +64,7 @@ async fn serve(
     receiver: Receiver,
     say: mpsc::Sender<FromWorker>,
 ) -> ExitCode {
-    let opened = match sandboxes::open(&begin.state).await {
+    let opened = match sandboxes::open(&begin.state, begin.kind.clone()).await {
         Ok(sandbox) => match sandbox.list().await {
             Ok(tenants) => Ok((sandbox, tenants.len())),
             Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),

@@ -1,87 +1,238 @@
-//! Which backend isolates tenants, with the original's flags for those that are not built yet.
+//! Which backend isolates tenants, by the original's flags and with its defaults.
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use sandbox::backend::host::{SshHost, Surroundings};
+use sandbox::backend::jail::{Network, Reach};
+use sandbox::backend::{Kind, jail, lima};
 
 use super::failure::{Code, Failure};
 
 /// The choice of backend.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Backend {
-    /// What isolates tenants: linux, jail or lima [default: linux].
+    /// What isolates tenants: linux, jail or lima [default: linux; on FreeBSD jail, on macOS lima].
     #[arg(long, value_enum, hide_possible_values = true)]
     backend: Option<Name>,
 
-    #[command(flatten)]
-    later: Later,
+    #[command(flatten, next_help_heading = "With --backend jail")]
+    jail: Jail,
+
+    #[command(flatten, next_help_heading = "With --backend lima")]
+    lima: Lima,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Name {
+pub(super) enum Name {
     Linux,
     Jail,
     Lima,
 }
 
-/// Flags of the original's backends: read so that its command lines still work, and without a meaning here.
 #[derive(Clone, Debug, Args)]
-struct Later {
-    #[arg(long, hide = true)]
-    instance_prefix: Option<String>,
-    #[arg(long, hide = true)]
-    state_root: Option<String>,
-    #[arg(long, hide = true)]
-    template: Option<String>,
-    #[arg(long, hide = true)]
-    faculties_src: Option<String>,
-    #[arg(long, hide = true)]
+struct Jail {
+    /// The FreeBSD host that has the jails, reached by ssh.
+    #[arg(long, hide_short_help = true, value_name = "HOST", env = "PLAYGROUND_JAIL_HOST")]
     jail_host: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// This host has the jails.
+    #[arg(long, hide_short_help = true)]
     jail_local: bool,
-    #[arg(long, hide = true)]
+
+    /// The ZFS snapshot that a tenant begins as a clone of [default: aitemp/playground/template@base].
+    #[arg(long, hide_short_help = true, value_name = "SNAPSHOT")]
     jail_template_snapshot: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// The dataset below which tenants' lie [default: aitemp/playground].
+    #[arg(long, hide_short_help = true, value_name = "DATASET")]
     jail_dataset_parent: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// What the names of jails begin with [default: playground].
+    #[arg(long, hide_short_help = true, value_name = "PREFIX")]
     jail_prefix: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// The folder of tenants' piles [default: /aitemp/playground/piles].
+    #[arg(long, hide_short_help = true, value_name = "DIR")]
     jail_pile_root: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// The file that a new pile begins as a copy of [default: /aitemp/playground/bootstrap.pile].
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     jail_bootstrap_pile: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// Set no resource limits: the physical host owns them.
+    #[arg(long, hide_short_help = true)]
     jail_external_rctl: bool,
-    #[arg(long, hide = true)]
+
+    /// What a tenant's files may take up; an empty text, 0 or none: no bound [default: 10G].
+    #[arg(long, hide_short_help = true, value_name = "SIZE")]
     jail_clone_refquota: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// What all piles may take up together, where their folder is a dataset; as above [default: 50G].
+    #[arg(long, hide_short_help = true, value_name = "SIZE")]
     jail_pile_quota: Option<String>,
-    #[arg(long, hide = true)]
+
+    /// The collection in which a new tenant is entered as a person: 64 hex digits; a new tenant needs it.
+    #[arg(long, hide_short_help = true, value_name = "HANDLE", env = "PLAYGROUND_JAIL_RELATIONS_COLLECTION")]
     jail_relations_collection: Option<String>,
+
+    /// What tenants reach: none; inherit, which is all that the host reaches with its own loopback; or
+    /// INTERFACE|ADDRESS [default: none].
+    #[arg(long, hide_short_help = true, value_name = "NETWORK")]
+    jail_network: Option<Network>,
+}
+
+#[derive(Clone, Debug, Args)]
+struct Lima {
+    /// What the names of machines begin with [default: playground-sbx].
+    #[arg(long, hide_short_help = true, value_name = "PREFIX")]
+    instance_prefix: Option<String>,
+
+    /// The folder that has a folder for each machine [default: playground-sandbox in the temporary folder].
+    #[arg(long, hide_short_help = true, value_name = "DIR")]
+    state_root: Option<PathBuf>,
+
+    /// A Lima template (YAML) that machines are made from, in place of the built-in one.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    template: Option<PathBuf>,
+
+    /// The sources of the faculties that machines find at /opt/faculties; none without it.
+    #[arg(long, hide_short_help = true, value_name = "DIR", env = "PLAYGROUND_FACULTIES_SRC")]
+    faculties_src: Option<PathBuf>,
 }
 
 impl Backend {
-    /// Says no, by name, when a sandbox is needed from a backend that this build does not have.
-    pub(super) fn needed(&self) -> Result<(), Failure> {
-        match self.backend {
-            None | Some(Name::Linux) => Ok(()),
-            Some(Name::Jail | Name::Lima) => Err(not_built()),
-        }
+    /// The backend that was asked for, else this host's own.
+    pub(super) fn kind(&self) -> Result<Kind, Failure> {
+        self.over(None, jail::Settings::default(), lima_settings())
+    }
+
+    /// The same, with what a `playground.toml` says where the command line and the environment say nothing.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn kind_or(&self, file: &crate::config::file::File) -> Result<Kind, Failure> {
+        let (mut jail, mut lima) = (jail::Settings::default(), lima_settings());
+        file.sandbox.apply(&mut jail, &mut lima);
+        let said = file.backend().map(|said| match said {
+            crate::config::file::Backend::Linux => Name::Linux,
+            crate::config::file::Backend::Jail => Name::Jail,
+            crate::config::file::Backend::Lima => Name::Lima,
+        });
+        self.over(said, jail, lima)
     }
 
     /// The name of what was said.
+    #[cfg(feature = "mcp-http")]
     pub(super) fn said(&self) -> Option<&'static str> {
-        self.backend.map(|name| match name {
-            Name::Linux => "linux",
-            Name::Jail => "jail",
-            Name::Lima => "lima",
-        })
+        self.backend.map(Name::word)
     }
 
     /// What the original wrote into a credential, for a store that stays in its format.
+    #[cfg(feature = "mcp-http")]
     pub(super) fn name(&self) -> &'static str {
-        self.said().unwrap_or("linux")
+        self.said().unwrap_or(Kind::OWN)
+    }
+
+    fn over(&self, said: Option<Name>, jail: jail::Settings, lima: lima::Settings) -> Result<Kind, Failure> {
+        match self.backend.or(said).unwrap_or_else(Name::own) {
+            Name::Linux => Ok(Kind::Linux),
+            Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail)?))),
+            Name::Lima => Ok(Kind::Lima(Box::new(self.lima.over(lima)))),
+        }
     }
 }
 
-/// A sandbox is needed from a backend that this build does not have.
-pub(super) fn not_built() -> Failure {
-    Failure::message(Code::Configuration, "jail and lima come in a later release; on Linux use --backend linux")
+impl Jail {
+    fn over(&self, mut settings: jail::Settings) -> Result<jail::Settings, Failure> {
+        let host = self.jail_host.as_deref().map(str::trim).filter(|host| !host.is_empty());
+        if self.jail_local {
+            settings.reach = Reach::Local;
+        } else if let Some(host) = host {
+            let host: SshHost = host.parse().map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+            settings.reach = Reach::Ssh(host);
+        }
+        if settings.reach == Reach::Unsaid {
+            return Err(Failure::message(Code::Configuration, "it is not said which host has the jails")
+                .hint("--jail-local means this one, --jail-host HOST another"));
+        }
+        for (flag, setting) in [
+            (&self.jail_template_snapshot, &mut settings.template_snapshot),
+            (&self.jail_dataset_parent, &mut settings.dataset_parent),
+            (&self.jail_prefix, &mut settings.prefix),
+            (&self.jail_pile_root, &mut settings.pile_root),
+            (&self.jail_bootstrap_pile, &mut settings.bootstrap_pile),
+        ] {
+            if let Some(said) = flag {
+                setting.clone_from(said);
+            }
+        }
+        for (flag, setting) in [
+            (&self.jail_clone_refquota, &mut settings.clone_refquota),
+            (&self.jail_pile_quota, &mut settings.pile_quota),
+        ] {
+            if let Some(said) = flag {
+                *setting = jail::quota(said);
+            }
+        }
+        settings.external_rctl |= self.jail_external_rctl;
+        if let Some(network) = &self.jail_network {
+            settings.network = network.clone();
+        }
+        if let Some(collection) = &self.jail_relations_collection {
+            let is_hex = |sign: char| sign.is_ascii_digit() || ('a'..='f').contains(&sign);
+            if collection.len() != COLLECTION || !collection.chars().all(is_hex) {
+                return Err(Failure::message(Code::Usage, format!("`{collection}` is no handle of a collection"))
+                    .hint("it has 64 hex digits in lower case"));
+            }
+            settings.relations_collection = Some(collection.clone());
+        }
+        settings.surroundings = surroundings();
+        Ok(settings)
+    }
 }
+
+impl Lima {
+    fn over(&self, settings: lima::Settings) -> lima::Settings {
+        lima::Settings {
+            instance_prefix: self.instance_prefix.clone().unwrap_or(settings.instance_prefix),
+            state_root: self.state_root.clone().unwrap_or(settings.state_root),
+            template: self.template.clone().or(settings.template),
+            faculties_src: self.faculties_src.clone().or(settings.faculties_src),
+            ..settings
+        }
+    }
+}
+
+impl Name {
+    fn own() -> Self {
+        match Kind::OWN {
+            "jail" => Self::Jail,
+            "lima" => Self::Lima,
+            _ => Self::Linux,
+        }
+    }
+
+    #[cfg(feature = "mcp-http")]
+    fn word(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Jail => "jail",
+            Self::Lima => "lima",
+        }
+    }
+}
+
+fn lima_settings() -> lima::Settings {
+    let user = variable("PLAYGROUND_LIMA_USER").or_else(|| variable("USER")).unwrap_or_default();
+    lima::Settings::at(std::env::temp_dir().join("playground-sandbox"), user, surroundings())
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings::of(variable)
+}
+
+/// A variable that is there, not empty, and text.
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+}
+
+const COLLECTION: usize = 64;

@@ -38,10 +38,9 @@ pub(super) struct Clean {
 impl Clean {
     pub(super) fn run(self) -> Result<(), Failure> {
         super::on_runtime(async {
-            self.backend.needed()?;
             // Whoever opens the sandboxes of a state sweeps first.
             let state = self.place.open()?;
-            let door = Door::open(&state).await?;
+            let door = Door::open(&state, &self.backend).await?;
             let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
             let removed = match (&door, self.delete_shared_pile) {

@@ -7,6 +7,7 @@ use clap::Args;
 use kit::Tenant;
 use serde_json::json;
 
+use super::backend::Backend;
 use super::door::{Door, otherwise};
 use super::failure::Failure;
 use super::place::Place;
@@ -32,6 +33,9 @@ pub(super) struct Doctor {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 
     #[command(flatten)]
     store: Store,
@@ -75,7 +79,7 @@ impl Doctor {
 
     /// What only the sandboxes themselves can tell.
     async fn ask(&self, state: &StateDir) -> Vec<Check> {
-        let door = match Door::open(state).await {
+        let door = match Door::open(state, &self.backend).await {
             Ok(door) => door,
             Err(fault) => {
                 return vec![Check::fail("isolation", fault.to_string(), "change what it names, and run this again")];

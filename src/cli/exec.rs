@@ -8,6 +8,7 @@ use kit::tasks::Tasks;
 use tokio::sync::watch;
 
 use super::act;
+use super::backend::Backend;
 use super::door::{Conversation, Door, otherwise};
 use super::failure::{Code, Failure};
 use super::place::Place;
@@ -44,6 +45,9 @@ pub(super) struct Exec {
     #[command(flatten)]
     place: Place,
 
+    #[command(flatten)]
+    backend: Backend,
+
     /// The program and its arguments.
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -67,20 +71,21 @@ impl Exec {
             stdin: !self.no_stdin,
             terminal: None,
         };
-        carry(&self.place, wanted, signals, join).await
+        carry(&self.place, &self.backend, wanted, signals, join).await
     }
 }
 
 /// Asks for a command, lets `join` tie its streams to a person or a program, and turns its end into an exit code.
 pub(super) async fn carry(
     place: &Place,
+    backend: &Backend,
     wanted: Run,
     mut signals: StopSignals,
     join: impl AsyncFnOnce(Conversation, &mut StopSignals) -> Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     let tenant = wanted.tenant.clone();
     let state = place.open()?;
-    let door = Door::open(&state).await?;
+    let door = Door::open(&state, backend).await?;
     let verb = if wanted.terminal.is_some() { "shell" } else { "exec" };
     let done = match door.converse(&Request::Run(Box::new(wanted))).await {
         Ok(conversation) => {

@@ -5,6 +5,7 @@ use kit::Tenant;
 use sandbox::backend::{BackendError, Pile};
 use sandbox::{OpenError, Sandbox, ServeError};
 
+use super::backend::Backend;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use crate::sandboxes;
@@ -21,15 +22,12 @@ pub(super) struct Mcp {
     #[arg(long, value_name = "NAME", value_parser = Tenant::parse_new)]
     tenant: Option<Tenant>,
 
-    #[cfg(feature = "mcp-http")]
     #[command(flatten)]
-    backend: super::backend::Backend,
+    backend: Backend,
 }
 
 impl Mcp {
     pub(super) fn run(self) -> Result<(), Failure> {
-        #[cfg(feature = "mcp-http")]
-        self.backend.needed()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::new)?;
         let done = runtime.block_on(self.serve());
         // A read of standard input that is no pipe cannot be interrupted, and nobody waits for its result.
@@ -39,8 +37,9 @@ impl Mcp {
 
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let kind = self.backend.kind()?;
         let state = self.place.open()?;
-        let sandbox = sandboxes::open(&state.sandbox()).await.map_err(|fault| match &fault {
+        let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(|fault| match &fault {
             OpenError::NoIsolation(_) => {
                 Failure::new(anyhow::Error::new(fault).context("this host cannot isolate")).code(Code::Configuration)
             }

@@ -9,6 +9,7 @@ use clap::Args;
 use kit::tasks::Tasks;
 use kit::{Secret, Tenant};
 
+use super::backend::Backend;
 use super::door::Door;
 use super::failure::{Code, Failure};
 use super::place::Place;
@@ -44,6 +45,9 @@ pub(super) struct Quickstart {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Quickstart {
@@ -58,7 +62,7 @@ impl Quickstart {
         self.tenant(&state).await?;
         let token_file = state.tokens()?.join(format!("{}.token", self.user));
         let token = self.token(&state, &token_file).await?;
-        let config = self.config(state, verbosity);
+        let config = self.config(state, verbosity)?;
         let again = config.clone();
         let app = match app::build(config, std::sync::Arc::new(move || Ok(again.clone()))).await {
             Ok(app) => app,
@@ -75,7 +79,7 @@ impl Quickstart {
 
     /// Makes the tenant's sandbox where it is not there yet.
     async fn tenant(&self, state: &StateDir) -> Result<(), Failure> {
-        let door = match Door::open(state).await? {
+        let door = match Door::open(state, &self.backend).await? {
             // Two services on one state would each believe that the sandboxes are theirs.
             Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
             own @ Door::Own(..) => own,
@@ -135,7 +139,7 @@ impl Quickstart {
                 return Err(anyhow::Error::new(fault).context(format!("read {}", file.display())).into());
             }
         };
-        let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
+        let rule = ClearRule { backend: self.backend.name().to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
         let opener = Opener::Path(state.credentials());
         let credentials = Credentials::load(opener, rule, Loose::Refuse, Tasks::new()).await.map_err(Failure::new)?;
         Ok(match credentials.authenticate(&token).await {
@@ -144,14 +148,14 @@ impl Quickstart {
         })
     }
 
-    fn config(&self, state: StateDir, verbosity: Verbosity) -> Config {
+    fn config(&self, state: StateDir, verbosity: Verbosity) -> Result<Config, Failure> {
         // A page that made a name of its own point here must not be served.
         let hosts = if self.bind.ip().is_loopback() {
             vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()]
         } else {
             Vec::new()
         };
-        Config {
+        Ok(Config {
             oauth: None,
             bearer_hosts: Vec::new(),
             external: None,
@@ -161,8 +165,8 @@ impl Quickstart {
             session_key_file: None,
             admin_socket: Some(state.admin_socket()),
             state: Some(state),
-            backend: "linux".to_owned(),
-            upstreams: Upstreams::Sandbox { manifest: None::<PathBuf> },
+            backend: self.backend.name().to_owned(),
+            upstreams: Upstreams::Sandbox { kind: self.backend.kind()?, manifest: None::<PathBuf> },
             worker_bounds: crate::worker::terms::Bounds::default(),
             workers: Vec::new(),
             file: None,
@@ -181,7 +185,7 @@ impl Quickstart {
             audit: Some(Audit::default()),
             needs_sandbox: true,
             verbosity,
-        }
+        })
     }
 }
 

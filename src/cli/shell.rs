@@ -11,6 +11,7 @@ use sandbox::backend::Terminal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::backend::Backend;
 use super::door::{Conversation, otherwise};
 use super::exec::{carry, until_ended};
 use super::failure::{Code, Failure};
@@ -30,6 +31,9 @@ pub(super) struct Shell {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Shell {
@@ -58,7 +62,7 @@ impl Shell {
                 kind: kind.as_deref().and_then(OsStr::to_str).unwrap_or_default().to_owned(),
             }),
         };
-        carry(&self.place, wanted, signals, join).await
+        carry(&self.place, &self.backend, wanted, signals, join).await
     }
 }
 

@@ -15,6 +15,7 @@ use kit::tasks::Tasks;
 use sandbox::{Sandbox, ServeError};
 use tokio::sync::mpsc;
 
+use super::backend::Backend;
 use super::door;
 use super::failure::{Code, Failure};
 use super::place::Place;
@@ -55,6 +56,9 @@ struct Half {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Worker {
@@ -100,7 +104,7 @@ impl Half {
         let listener = TcpListener::bind(self.listen)
             .map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {}", self.listen)))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
-        let sandbox = door::own(&state).await?;
+        let sandbox = door::own(&state, self.backend.kind()?).await?;
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);
         let socket = operator::bind(&state.operator_socket()).map_err(anyhow::Error::new)?;

@@ -8,6 +8,7 @@ mod lists;
 mod oauth;
 mod places;
 mod recover;
+mod sandbox;
 mod workers;
 
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
 pub use external::External;
 pub use oauth::OAuth;
+pub use sandbox::Sandbox;
 
 /// The whole file. A key that is absent says nothing.
 #[derive(Debug, Default, Deserialize)]
@@ -48,7 +50,7 @@ pub struct File {
     pub proxy_protocol: Option<bool>,
     pub edge_user: Option<String>,
     pub backend: Option<Backend>,
-    pub sandbox: Option<bool>,
+    pub sandbox: Sandbox,
     pub workers: Option<PathBuf>,
     pub limits: Limits,
     pub oauth: OAuth,
@@ -233,10 +235,17 @@ impl File {
         self.lost.iter().any(|lost| keys.contains(&lost.as_str()))
     }
 
+    /// What isolates tenants: the table's word, else the one at the top.
+    #[must_use]
+    pub fn backend(&self) -> Option<Backend> {
+        self.sandbox.said.backend.or(self.backend)
+    }
+
     /// Makes its paths those of its folder.
     fn seat(&mut self, folder: &Path) {
         self.places.seat(folder);
-        let Self { state, tokens, admin, workers, oauth, tls, worker, .. } = self;
+        let Self { state, tokens, admin, workers, oauth, tls, worker, sandbox, .. } = self;
+        sandbox.seat(folder);
         let tls = tls.iter_mut().flat_map(|Tls { cert, key, client_ca, certificate }| {
             let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
             [cert, key].into_iter().chain(client_ca).chain(others)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kit::Secret;
+use sandbox::backend::Kind;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::kept::{Event, Up};
@@ -45,7 +46,8 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         acme: None,
         audit: None,
     };
-    let worker = BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), secret: secret() };
+    let worker =
+        BeginWorker { verbosity: "info".to_owned(), state: "/nowhere".into(), kind: Kind::Linux, secret: secret() };
     let plan = Plan {
         program: Program::open().expect("this program"),
         edge: EdgePlan {

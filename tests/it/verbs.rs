@@ -84,13 +84,37 @@ fn a_backend_that_is_not_built_yet_is_refused_by_name_when_it_is_needed() {
     let state = place.path().join("state");
     let state = state.to_str().expect("text");
     for line in [
-        &["serve", "--backend", "jail", "--jail-local", "--state", state][..],
-        &["mcp-http", "--backend", "lima", "--state", state],
+        &["user", "create", "alice", "--backend", "lima", "--state", state][..],
+        &["user", "create", "alice", "--backend", "jail", "--jail-local", "--state", state],
+    ] {
+        let output = run(playground(line));
+        assert_eq!(output.status.code(), Some(10), "{line:?}");
+        assert!(text(&output.stderr).contains("it is not built yet"), "{line:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_jail_host_has_to_be_named_where_jails_are_needed() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("state");
+    let state = state.to_str().expect("text");
+    for line in [
+        &["serve", "--backend", "jail", "--state", state][..],
+        &["mcp-http", "--backend", "jail", "--jail-host", " ", "--state", state],
         &["user", "create", "alice", "--backend", "jail", "--state", state],
     ] {
         let output = run(playground(line));
         assert_eq!(output.status.code(), Some(10), "{line:?}");
-        assert!(text(&output.stderr).contains("jail and lima come in a later release"), "{line:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("which host has the jails") && told.contains("--jail-local"), "{line:?}: {told}");
+    }
+    for line in [
+        &["user", "list", "--backend", "jail", "--jail-host", "-oProxyCommand=x", "--state", state][..],
+        &["user", "list", "--backend", "jail", "--jail-local", "--jail-relations-collection", "abc", "--state", state],
+        &["user", "list", "--backend", "jail", "--jail-local", "--jail-network", "em0", "--state", state],
+    ] {
+        let output = run(playground(line));
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {}", text(&output.stderr));
     }
 }
 

@@ -77,6 +77,8 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
     let mut checks = vec![
         match found.uid_map {
             UidMap::Range => Check::ok("user-ids", "each tenant has a range of user ids of its own"),
+            UidMap::Jail => Check::ok("user-ids", "a jail keeps a tenant's root in, with the host's own user ids"),
+            UidMap::Machine => Check::ok("user-ids", "each tenant has a machine with user ids of its own"),
             UidMap::Single => Check::warn(
                 "user-ids",
                 "all tenants have the one user id of this service",
@@ -94,7 +96,7 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
         },
         match (found.proof, found.leftovers) {
             (Proof::Cgroup, _) => Check::ok("proof", "an emptied cgroup proves that a command is dead"),
-            (Proof::PidNamespace, Leftovers::Visible) => {
+            (Proof::PidNamespace, Leftovers::Visible | Leftovers::Awaited) => {
                 Check::ok("proof", "a reaped pid namespace proves that a command is dead")
             }
             (Proof::PidNamespace, Leftovers::Hidden) => Check::warn(
@@ -102,7 +104,14 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
                 "a reaped pid namespace proves that a command is dead; its background is hidden from later commands",
                 "run the service where it may make cgroups: as root, or with Delegate=yes in its unit",
             ),
-            (Proof::None, _) => Check::fail("proof", "nothing proves that a command is dead", "use a newer kernel"),
+            (Proof::Reaper, _) => {
+                Check::ok("proof", "a wrapper that adopts all that a command leaves proves that it is dead")
+            }
+            (Proof::None, _) => Check::warn(
+                "proof",
+                "nothing proves that a command is dead, so that commands in the background are refused",
+                "with jails: run the service as root on the FreeBSD host itself; lima has no such proof",
+            ),
         },
     ];
     checks.extend(found.limits.iter().map(|(name, holder)| {

@@ -8,15 +8,14 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandbox::backend::Kind;
+
 use super::super::acme;
-use super::super::backend;
 use super::super::failure::{Code, Failure};
 use super::super::place::Door;
 use super::{Half, Serve};
 use crate::audit::Terms;
-use crate::config::file::{
-    Audit as FileAudit, Backend as FileBackend, Examined, File, Limits as FileLimits, OnFailure,
-};
+use crate::config::file::{Audit as FileAudit, Examined, File, Limits as FileLimits, OnFailure};
 use crate::config::{Audit, Config, EdgeUser, Limits, OAuth, Tls, Upstreams};
 use crate::oauth::Settings;
 use crate::oauth::state::Lives;
@@ -104,7 +103,7 @@ impl Serve {
             external: file.oauth.external.as_ref().map(|external| external.0.clone()),
             fetch_from_loopback: self.dangerously_fetch_from_loopback.clone(),
             session_key_file: self.session_key_file.clone(),
-            backend: self.backend.said().or(file.backend.map(|said| said.name())).unwrap_or("linux").to_owned(),
+            backend: self.backend.said().or(file.backend().map(|said| said.name())).unwrap_or(Kind::OWN).to_owned(),
             upstreams,
             hosts,
             bearer_hosts: first(&self.bearer_hosts, &file.oauth.bearer_hosts),
@@ -193,7 +192,7 @@ impl Serve {
             (None, Some(Half::Edge), None) => {
                 Err(Failure::message(Code::Usage, "--only edge needs --worker and --worker-token-file"))
             }
-            (None, None, _) if file.sandbox == Some(false) => {
+            (None, None, _) if file.sandbox.enabled == Some(false) => {
                 if manifest.is_none() && file.worker.is_empty() && !file.lost(&["workers", "worker"]) {
                     return Err(Failure::message(
                         Code::Configuration,
@@ -203,13 +202,7 @@ impl Serve {
                 }
                 Ok(Upstreams::Native { manifest })
             }
-            (None, None, _) => {
-                self.backend.needed()?;
-                if self.backend.said().is_none() && file.backend.is_some_and(|said| said != FileBackend::Linux) {
-                    return Err(backend::not_built());
-                }
-                Ok(Upstreams::Sandbox { manifest })
-            }
+            (None, None, _) => Ok(Upstreams::Sandbox { kind: self.backend.kind_or(file)?, manifest }),
         }
     }
 

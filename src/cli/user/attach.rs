@@ -28,8 +28,7 @@ pub(super) struct Attach {
 
 impl Attach {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.backend.needed()?;
-        let door = Door::open(&self.place.open()?).await?;
+        let door = Door::open(&self.place.open()?, &self.backend).await?;
         let answer = door.ask(Request::Attach { tenant: self.name.clone() }).await;
         let running = door.is_running();
         let closed = door.close().await;

@@ -68,7 +68,6 @@ pub(super) struct PileFlags {
 
 impl Create {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.backend.needed()?;
         if self.faculty_pile.is_some() {
             return Err(Failure::message(Code::Usage, "--faculty-pile belongs to the lima backend alone")
                 .hint("here a pile lies in the state directory; `playground user import` brings one along"));
@@ -77,7 +76,7 @@ impl Create {
         let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let made = door
             .ask(Request::Create {
                 tenant: self.name.clone(),

@@ -54,10 +54,9 @@ pub(super) struct Destroy {
 
 impl Destroy {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.backend.needed()?;
         let state = self.place.open()?;
         let ledger = self.store.ledger(&state);
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let done = self.remove(&state, &door, &ledger).await;
         let closed = door.close().await;
         done.and(closed)

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::words::{Answer, Ending, PileKept, Request, Shown};
 use crate::audit::acts::Act;
 use crate::cli::act;
+use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -50,6 +51,9 @@ pub(super) struct Export {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 /// What `meta.json` says.
@@ -70,7 +74,7 @@ impl Export {
                 .hint("name a folder that does not exist yet"));
         }
         let state = self.place.open()?;
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         // Before anything is made: of a tenant that is not there, there is no export to speak of.
         let shown = match door.ask(Request::Show { tenant: self.name.clone() }).await {
             Ok(Answer::Shown(shown)) => Ok(*shown),

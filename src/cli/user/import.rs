@@ -19,6 +19,7 @@ use super::settings::SettingFlags;
 use crate::admin::words::{Answer, Ending, PileKept, PileWish, Request};
 use crate::audit::acts::Act;
 use crate::cli::act;
+use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -46,6 +47,9 @@ pub(super) struct Import {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Import {
@@ -62,7 +66,7 @@ impl Import {
         };
         let content = Content { meta, typed, files, pile };
         let state = self.place.open()?;
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let done = self.make(&state, &door, content, &mut signals).await;
         let closed = door.close().await;
         done?;

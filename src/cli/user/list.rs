@@ -37,13 +37,12 @@ type Row = (usize, Option<Sandbox>);
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.backend.needed()?;
         let state = self.place.open()?;
         let mut tenants: BTreeMap<_, Row> = BTreeMap::new();
         for credential in store::listed(&self.store.ledger(&state)).await? {
             tenants.entry(credential.tenant).or_default().0 += 1;
         }
-        match Door::open(&state).await {
+        match Door::open(&state, &self.backend).await {
             Ok(door) => {
                 let listed = door.ask(Request::List).await;
                 door.close().await?;

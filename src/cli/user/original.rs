@@ -67,7 +67,7 @@ struct Of {
 
 impl JailName {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        self.backend.needed()?;
+        self.backend.kind()?;
         Err(Failure::message(
             Code::Configuration,
             format!("{} has no jail: the linux backend has namespaces without a name", self.name),

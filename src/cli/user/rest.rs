@@ -6,6 +6,7 @@ use kit::Tenant;
 use crate::admin::words::Request;
 use crate::audit::acts::Act;
 use crate::cli::act;
+use crate::cli::backend::Backend;
 use crate::cli::door::Door;
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
@@ -44,6 +45,9 @@ struct Named {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Stop {
@@ -76,7 +80,7 @@ impl Enable {
 impl Named {
     async fn ask(&self, act: &'static str, request: Request) -> Result<(), Failure> {
         let state = self.place.open()?;
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let done = door.ask(request).await;
         let closed = door.close().await;
         done?;

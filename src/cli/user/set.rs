@@ -14,6 +14,7 @@ use super::settings::SettingFlags;
 use crate::admin::words::{Answer, Request};
 use crate::audit::acts::Act;
 use crate::cli::act;
+use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
@@ -46,6 +47,9 @@ pub(super) struct Set {
 
     #[command(flatten)]
     place: Place,
+
+    #[command(flatten)]
+    backend: Backend,
 }
 
 impl Set {
@@ -64,7 +68,7 @@ impl Set {
         }
         let state = self.place.open()?;
         let Some(tenant) = self.name.clone() else { return self.set_common(&state, &change) };
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let what: Vec<_> = change.fields().into_iter().map(|(name, _)| name).collect();
         let done = self.set(&door, tenant.clone(), change).await;
         let closed = door.close().await;

@@ -6,6 +6,7 @@ use sandbox::settings::{Limits, Size, TenantSettings};
 use serde_json::{Value, json};
 
 use crate::admin::words::{Answer, Part, PileKept, Request, Shown};
+use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::Failure;
 use crate::cli::oauth::{self, OAuthState};
@@ -30,6 +31,9 @@ pub(super) struct Show {
     place: Place,
 
     #[command(flatten)]
+    backend: Backend,
+
+    #[command(flatten)]
     store: Store,
 
     #[command(flatten)]
@@ -46,7 +50,7 @@ struct Access {
 impl Show {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = self.place.open()?;
-        let door = Door::open(&state).await?;
+        let door = Door::open(&state, &self.backend).await?;
         let answer = door.ask(Request::Show { tenant: self.name.clone() }).await;
         let closed = door.close().await;
         let Answer::Shown(shown) = answer? else { return Err(otherwise()) };

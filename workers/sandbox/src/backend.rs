@@ -9,6 +9,10 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fake;
 mod file;
+pub mod host;
+pub mod jail;
+mod kind;
+pub mod lima;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod tenant;
@@ -24,6 +28,7 @@ pub use self::assurances::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, 
 pub use self::command::{Command, CommandSpec, Direct, Ends, Exit, Full, Killed, Shell, Started, Streams, Terminal};
 pub use self::error::{BackendError, ControlLost, FileError, NoIsolation};
 pub use self::file::{GuestPath, Written};
+pub use self::kind::Kind;
 pub use self::tenant::{Change, Found, Guest, Pile, PileState, Provision, Provisioned, Record, Share, Usage};
 use crate::settings::TenantSettings;
 
@@ -133,6 +138,8 @@ pub trait Backend: Send + Sync + 'static {
 /// What every backend is built with.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Which of them it is.
+    pub kind: Kind,
     /// The worker's own folder; `tenants/NAME/` lies in it.
     pub state: PathBuf,
     /// The running program, from which a tenant's first process is started again.

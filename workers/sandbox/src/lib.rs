@@ -22,7 +22,7 @@ use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
-use backend::{Assurances, Backend, BackendError, ControlLost, Found, NoIsolation, Pile, Provisioned};
+use backend::{Assurances, Backend, BackendError, ControlLost, Found, Kind, NoIsolation, Pile, Provisioned};
 use provider::Provider;
 use settings::{Clocks, Settings, SettingsError};
 use tools::{Audience, Tools};
@@ -49,8 +49,16 @@ impl Config {
         let jobs = JobLimits::from(&settings.jobs);
         let Settings { tenants: common, bootstrap_pile, .. } = settings;
         let kill_deadline = backend::KILL_DEADLINE;
-        let backend = backend::Config { state, program, init_arguments, kill_deadline, common, bootstrap_pile };
+        let kind = Kind::Linux;
+        let backend = backend::Config { kind, state, program, init_arguments, kill_deadline, common, bootstrap_pile };
         Self { backend, jobs, clocks }
+    }
+
+    /// The same with another backend than this host's own.
+    #[must_use]
+    pub fn with(mut self, kind: Kind) -> Self {
+        self.backend.kind = kind;
+        self
     }
 
     /// The same, with the `settings.json` of that folder.
@@ -280,28 +288,35 @@ pub fn keep_descriptors() -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// The backend for this host.
-#[cfg(target_os = "linux")]
+/// The backend that was chosen.
 async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> {
-    let opened = tokio::task::spawn_blocking(move || backend::linux::LinuxBackend::open(config)).await;
-    match opened {
-        Ok(Ok(backend)) => Ok(Arc::new(backend)),
-        Ok(Err(BackendError::NoIsolation(fault))) => Err(OpenError::NoIsolation(fault)),
-        Ok(Err(fault)) => Err(OpenError::Backend(fault)),
-        Err(fault) => Err(OpenError::Backend(BackendError::Step {
-            step: "open the backend".to_owned(),
-            source: std::io::Error::other(fault),
-        })),
-    }
+    let opened = match config.kind.clone() {
+        Kind::Linux => linux(config).await,
+        Kind::Jail(settings) => backend::jail::open(config, *settings).await,
+        Kind::Lima(settings) => backend::lima::open(config, *settings).await,
+    };
+    opened.map_err(|fault| match fault {
+        BackendError::NoIsolation(fault) => OpenError::NoIsolation(fault),
+        fault => OpenError::Backend(fault),
+    })
 }
 
-/// The backend for this host.
+#[cfg(target_os = "linux")]
+async fn linux(config: backend::Config) -> Result<Arc<dyn Backend>, BackendError> {
+    let opened = tokio::task::spawn_blocking(move || backend::linux::LinuxBackend::open(config)).await;
+    let opened = opened.map_err(|fault| BackendError::Step {
+        step: "open the backend".to_owned(),
+        source: std::io::Error::other(fault),
+    })?;
+    Ok(Arc::new(opened?))
+}
+
 #[cfg(not(target_os = "linux"))]
-async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> {
-    Err(OpenError::NoIsolation(NoIsolation {
-        what: "sandbox backend".to_owned(),
-        why: format!("none is built in for {}", config.state.display()),
-        remedy: "serve native workers alone".to_owned(),
+async fn linux(config: backend::Config) -> Result<Arc<dyn Backend>, BackendError> {
+    Err(BackendError::NoIsolation(NoIsolation {
+        what: "the linux backend".to_owned(),
+        why: format!("this host has no namespaces for {}", config.state.display()),
+        remedy: "name another one with --backend, or serve native workers alone".to_owned(),
     }))
 }
 

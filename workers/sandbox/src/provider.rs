@@ -195,7 +195,7 @@ impl Provider {
     /// Whether a command may go on when no call waits for it.
     pub(crate) fn check_background_jobs(&self) -> Result<(), Fault> {
         match self.0.backend.assurances().proof {
-            Proof::Cgroup | Proof::PidNamespace => Ok(()),
+            Proof::Cgroup | Proof::PidNamespace | Proof::Reaper => Ok(()),
             Proof::None => Err(Fault::NoJobs),
         }
     }

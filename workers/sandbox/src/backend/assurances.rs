@@ -7,7 +7,7 @@ pub struct Assurances {
     pub proof: Proof,
     pub append_only: AppendOnly,
     pub disk_quota: DiskQuota,
-    /// Whether a command's background processes are visible to the tenant's later commands.
+    /// What becomes of a command's background processes.
     pub leftovers: Leftovers,
     /// How each limit is held, in words for people: `memory: cgroup v1`, `processes: rlimit`.
     pub limits: Vec<(&'static str, &'static str)>,
@@ -19,18 +19,27 @@ pub enum UidMap {
     Range,
     /// The one id of the user who runs the service.
     Single,
+    /// The host's own ids, which a jail keeps in.
+    Jail,
+    /// Those of a machine of its own.
+    Machine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     Cgroup,
     PidNamespace,
+    /// A wrapper that adopts all that a command leaves, and ends when the last of it has.
+    Reaper,
+    /// Nothing does: what runs on behind a program of the host is not seen. Commands in the background are refused.
     None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOnly {
     Enforced,
+    /// By a flag that root of the host can clear: it stops accidents, and a tenant, but not root of the host.
+    Clearable,
     None,
 }
 
@@ -43,6 +52,9 @@ pub enum DiskQuota {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
+    /// The tenant's later commands see them.
     Visible,
     Hidden,
+    /// A command ends only when they all have.
+    Awaited,
 }

@@ -55,11 +55,12 @@ use self::environment::environment;
 use self::launch::Program;
 use self::layout::{Layout, step};
 use self::live::Live;
+use self::probe::Ids;
 use self::slot::Slot;
 use self::wire::{Bounds, HOME, Setup, USER};
 use super::{
     Assurances, Backend, BackendError, Change, CommandSpec, Config, Direct, FileError, Found, Guest, GuestPath,
-    Pending, Provision, Provisioned, Record, Started, Streams, UidMap, Usage, Written,
+    Pending, Provision, Provisioned, Record, Started, Streams, Usage, Written,
 };
 use crate::settings::{Egress, Profile};
 
@@ -78,7 +79,7 @@ struct Inner {
     layout: Layout,
     cgroups: Cgroups,
     program: Program,
-    ids: UidMap,
+    ids: Ids,
     assurances: Assurances,
     outside: Arc<Outside>,
     slots: Mutex<HashMap<Tenant, Arc<Slot>>>,

@@ -20,6 +20,11 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
             "hidden from later commands, which can neither reach nor stop them: run what is to go on with job_exec, and \
              stop it with job_cancel.",
         ),
+        Leftovers::Awaited => (
+            "awaited",
+            "waited for: a command ends only when everything that it started has ended. Run what is to go on with \
+             job_exec, and stop it with job_cancel.",
+        ),
     };
     let pile = match guest.pile {
         PileState::Enforced => "append-only",

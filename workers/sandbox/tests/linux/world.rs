@@ -31,6 +31,7 @@ pub(crate) fn tenant(name: &str) -> Tenant {
 
 pub(crate) fn config(state: &std::path::Path) -> Config {
     Config {
+        kind: sandbox::backend::Kind::Linux,
         state: state.to_owned(),
         program: init_program(),
         init_arguments: Vec::new(),

@@ -12,10 +12,11 @@ use super::egress::Gate;
 use super::kept::Kept;
 use super::launch::{Given, Launched, Users, launch};
 use super::layout::{Files, Home, Meta, Pile, Stage, step};
+use super::probe::Ids;
 use super::quota::Quota;
 use super::wire::{HOME, PILE_FOLDER, SHARED_FOLDER, WORKSPACE};
 use super::{Inner, supplies};
-use crate::backend::{BackendError, UidMap};
+use crate::backend::BackendError;
 use crate::settings::{Egress, Size};
 
 /// A tenant whose first process runs.
@@ -113,14 +114,14 @@ impl Inner {
 }
 
 /// Which users of the host a tenant consists of, if this service can run it.
-pub(super) fn users(ids: UidMap, meta: &Meta) -> Result<Users, BackendError> {
+pub(super) fn users(ids: Ids, meta: &Meta) -> Result<Users, BackendError> {
     match (ids, meta.first_uid) {
-        (UidMap::Range, Some(first)) => Ok(Users::Range(first)),
-        (UidMap::Single, None) => Ok(Users::Single),
-        (UidMap::Range, None) => Err(step("use a sandbox")(io::Error::other(
+        (Ids::Range, Some(first)) => Ok(Users::Range(first)),
+        (Ids::Single, None) => Ok(Users::Single),
+        (Ids::Range, None) => Err(step("use a sandbox")(io::Error::other(
             "it was made by an ordinary user's service; run the service as that user",
         ))),
-        (UidMap::Single, Some(_)) => {
+        (Ids::Single, Some(_)) => {
             Err(step("use a sandbox")(io::Error::other("it was made by root's service; run the service as root")))
         }
     }

@@ -14,12 +14,21 @@ use super::pile;
 use crate::backend::{AppendOnly, Assurances, BackendError, Config, DiskQuota, Leftovers, NoIsolation, Proof, UidMap};
 use crate::settings::TenantSettings;
 
+/// Whose user ids tenants have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ids {
+    /// A range of its own for each.
+    Range,
+    /// The one id of the user who runs the service.
+    Single,
+}
+
 /// Starts a first process in a world without folders, and ends it again.
 pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
     let users = match inner.ids {
-        UidMap::Single => Users::Single,
+        Ids::Single => Users::Single,
         // Any range will do: nothing is written, and the kernel does not care who else uses it.
-        UidMap::Range => Users::Range(PROBE_RANGE),
+        Ids::Range => Users::Range(PROBE_RANGE),
     };
     let mut setup = inner.setup("probe", false, &TenantSettings::default().over(&inner.config.common));
     // What the operator gives is no matter of this host's kernel, and is named when a tenant is made or started.
@@ -36,27 +45,27 @@ pub(super) fn isolation(inner: &Inner) -> Result<(), BackendError> {
 }
 
 /// Whether tenants can have ranges of user ids here.
-pub(super) fn user_ids() -> Result<UidMap, BackendError> {
+pub(super) fn user_ids() -> Result<Ids, BackendError> {
     let map = fs::read_to_string("/proc/self/uid_map").map_err(step("read the user map of this process"))?;
     let mapped: u64 = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum();
     let whole = mapped >= u64::from(u32::MAX);
     match (geteuid().is_root(), has_capabilities()) {
-        (true, true) if whole => Ok(UidMap::Range),
+        (true, true) if whole => Ok(Ids::Range),
         // The one id that could be mapped would be the host's root itself.
         (true, _) if whole => Err(BackendError::NoIsolation(NoIsolation {
             what: "root without capabilities".to_owned(),
             why: "sandboxes as root need CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID and CAP_CHOWN".to_owned(),
             remedy: "give the service these capabilities, or run it as an ordinary user".to_owned(),
         })),
-        _ => Ok(UidMap::Single),
+        _ => Ok(Ids::Single),
     }
 }
 
-pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups, nodes: Nodes<'_>) -> Assurances {
+pub(super) fn assurances(config: &Config, ids: Ids, cgroups: &Cgroups, nodes: Nodes<'_>) -> Assurances {
     let proven_by_groups = cgroups.can_kill();
-    let hard = ids == UidMap::Range && disk::is_possible(nodes);
+    let hard = ids == Ids::Range && disk::is_possible(nodes);
     Assurances {
-        uid_map: ids,
+        uid_map: ids.into(),
         proof: if proven_by_groups { Proof::Cgroup } else { Proof::PidNamespace },
         append_only: if pile::is_enforceable(&config.state) { AppendOnly::Enforced } else { AppendOnly::None },
         disk_quota: if hard { DiskQuota::Hard } else { DiskQuota::Soft },
@@ -68,6 +77,15 @@ pub(super) fn assurances(config: &Config, ids: UidMap, cgroups: &Cgroups, nodes:
             ("open files", "rlimit"),
             ("file size", "rlimit"),
         ],
+    }
+}
+
+impl From<Ids> for UidMap {
+    fn from(ids: Ids) -> Self {
+        match ids {
+            Ids::Range => Self::Range,
+            Ids::Single => Self::Single,
+        }
     }
 }
 

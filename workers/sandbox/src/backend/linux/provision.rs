@@ -11,8 +11,9 @@ use kit::Tenant;
 use super::first_process::users;
 use super::launch::Users;
 use super::layout::{Files, Home, Meta, Pile, Promising, Stage, step};
+use super::probe::Ids;
 use super::{Inner, disk, pile, removal, supplies};
-use crate::backend::{self, AppendOnly, BackendError, DiskQuota, Provision, Provisioned, UidMap};
+use crate::backend::{self, AppendOnly, BackendError, DiskQuota, Provision, Provisioned};
 use crate::settings::{Limits, Size, TenantSettings};
 
 impl Inner {
@@ -89,10 +90,10 @@ impl Inner {
         meta.files = self.files(home);
         let promising = self.promise(home, &mut meta, kept.as_ref(), spec.overcommit)?;
         meta.first_uid = match (self.ids, meta.first_uid) {
-            (UidMap::Single, _) => None,
+            (Ids::Single, _) => None,
             // The kept pile belongs to this range.
-            (UidMap::Range, Some(first)) => Some(first),
-            (UidMap::Range, None) => Some(self.layout.take_range()?),
+            (Ids::Range, Some(first)) => Some(first),
+            (Ids::Range, None) => Some(self.layout.take_range()?),
         };
         home.remember(&meta)?;
         drop(promising);

@@ -8,8 +8,9 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, fst
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use super::layout::step;
+use super::probe::Ids;
 use super::wire::{Bind, FACULTIES, SYSTEM, Source};
-use crate::backend::{BackendError, UidMap};
+use crate::backend::BackendError;
 use crate::settings::Profile;
 use crate::sys::kernel::{self, NO_DEVICES, NO_SUID, READ_ONLY};
 
@@ -21,7 +22,7 @@ pub(super) fn supplies(profile: &Profile) -> Vec<Bind> {
 }
 
 /// Says what is wrong with what a profile gives, before a tenant finds out.
-pub(super) fn check(profile: &Profile, ids: UidMap) -> Result<(), BackendError> {
+pub(super) fn check(profile: &Profile, ids: Ids) -> Result<(), BackendError> {
     if let Some(path) = &profile.system {
         is_usable(path, ids)
             .and_then(|system| has_shell(&system, ids))
@@ -47,33 +48,33 @@ pub(super) fn detached(path: &Path) -> Result<OwnedFd, BackendError> {
 }
 
 /// The open folder, if tenants can list and enter it.
-fn is_usable(path: &Path, ids: UidMap) -> io::Result<OwnedFd> {
+fn is_usable(path: &Path, ids: Ids) -> io::Result<OwnedFd> {
     if !path.is_absolute() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has to be an absolute path"));
     }
     let folder = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match ids {
-        UidMap::Range if fstat(&folder)?.st_mode & 0o005 != 0o005 => Err(io::Error::new(
+        Ids::Range if fstat(&folder)?.st_mode & 0o005 != 0o005 => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "tenants have users of their own, so that everybody has to be able to read it: chmod o+rx",
         )),
-        UidMap::Single => {
+        Ids::Single => {
             accessat(&folder, ".", Access::READ_OK | Access::EXEC_OK, AtFlags::empty())?;
             Ok(folder)
         }
-        UidMap::Range => Ok(folder),
+        Ids::Range => Ok(folder),
     }
 }
 
 /// Every command is one of `/bin/sh`. Links are followed as the tenant will follow them.
-fn has_shell(system: &OwnedFd, ids: UidMap) -> io::Result<()> {
+fn has_shell(system: &OwnedFd, ids: Ids) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let shell = openat2(system, "bin/sh", flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
         .map_err(|fault| io::Error::new(io::Error::from(fault).kind(), format!("it has no /bin/sh: {fault}")))?;
     let found = fstat(&shell)?;
     let needed = match ids {
-        UidMap::Range => 0o001,
-        UidMap::Single => 0o111,
+        Ids::Range => 0o001,
+        Ids::Single => 0o111,
     };
     if found.st_mode & libc::S_IFMT != libc::S_IFREG || found.st_mode & needed == 0 {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "tenants cannot execute its /bin/sh"));
