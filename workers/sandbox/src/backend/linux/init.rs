@@ -39,6 +39,8 @@ pub fn init_main() -> ExitCode {
     let _ = rustix::thread::set_name(c"init");
     // The service's keys come with its session; a kernel without keys has none to leave behind.
     let _ = kernel::leave_keys_behind();
+    // What is made here is the tenant's to read, however private the service's own files are.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let Some(single) = SingleThread::prove() else { return ExitCode::FAILURE };
     let mut buffer = vec![0; wire::PACKET];
     let Ok(Some((Order::Setup(setup), descriptors))) = wire::receive(socket.as_fd(), &mut buffer) else {

@@ -18,7 +18,6 @@ use crate::sys::{kernel, spawn};
 /// Gives up, for this process and all that it forks, what no command may have. Returns what each command loads itself.
 pub(super) fn confine(setup: &Setup) -> Result<Option<Vec<filter::Program>>, Fault> {
     bound(&setup.limits)?;
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     #[cfg(feature = "test-door")]
     if setup.unconfined {
         return Ok(None);
