@@ -32,6 +32,7 @@ use crate::admin::socket::{self, Listening, Place, SocketError};
 use crate::audit::Folder;
 use crate::config::{Config, Upstreams};
 use crate::identity::store::Ledger;
+use crate::manager::{Notify, Sockets};
 use crate::oauth::keeper::File;
 use crate::signal::{Hangup, Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
@@ -79,20 +80,25 @@ pub struct App {
     _lock: Option<Lock>,
 }
 
-/// Binds, opens and starts all that a configuration names. `again` yields it once more for a reload.
+/// Binds, opens and starts all that a configuration names. `handed` are sockets that are bound already, the first for
+/// clients and the second for redirects; `manager` is told how it goes; `again` yields the configuration once more for a reload.
 ///
 /// # Errors
 /// When a part of it cannot be had; then nothing is left running.
-pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
+pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Again) -> Result<App, BuildError> {
     let began = kit::clock::now();
     // From here a signal ends the start in order.
     let mut signals = StopSignals::listen().map_err(io("listen for signals"))?;
     let hangups = Hangups::listen().map_err(io("listen for signals"))?;
     let program = Program::open().map_err(io("open the running program"))?;
     let lock = config.state.as_ref().map(|state| taken(|| state.lock())).transpose()?;
-    let listener = bind(config.bind)?;
+    manager.status("starting");
+    let listener = handed.first.map_or_else(|| bind(config.bind), taken_over)?;
     let address = listener.local_addr().map_err(io("ask for the bound address"))?;
-    let redirect = config.redirect_bind.map(bind).transpose()?;
+    let redirect = match handed.second {
+        Some(listener) => Some(taken_over(listener)?),
+        None => config.redirect_bind.map(bind).transpose()?,
+    };
     let redirect_address = redirect.as_ref().map(TcpListener::local_addr).transpose();
     let redirect_address = redirect_address.map_err(io("ask for the bound address"))?;
     let changeable::Read { stamps, read } = changeable::read(&config);
@@ -157,6 +163,7 @@ pub async fn build(config: Config, again: Again) -> Result<App, BuildError> {
         last_used: config.state.as_ref().map(|state| state.path().to_owned()),
         serves_without_sandbox: count > 0 && !config.needs_sandbox,
         drain: config.limits.drain,
+        manager,
         reread: changeable::reread(config, again),
         stamps,
     };
@@ -205,6 +212,8 @@ pub fn problems(config: &Config) -> Vec<String> {
 impl App {
     /// Serves until a signal asks for the end.
     pub async fn run(mut self) -> Outcome {
+        let serves = format!("{}://{} ({})", self.scheme, self.address, self.behind());
+        self.supervisor.serves(&serves);
         let outcome = self.supervisor.run(&mut self.signals).await;
         self.tasks.abort();
         if let Some(socket) = &self.socket {
@@ -230,6 +239,10 @@ impl App {
     /// One line: where, what is behind it, and how long it took.
     #[must_use]
     pub fn ready_line(&self, took: Duration) -> String {
+        format!("ready {}://{} ({}) in {} ms", self.scheme, self.address, self.behind(), took.as_millis())
+    }
+
+    fn behind(&self) -> String {
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let behind = match (self.readiness.sandboxes, self.native) {
             (Some(sandboxes), 0) => many(sandboxes, "sandbox tenant"),
@@ -238,11 +251,10 @@ impl App {
             }
             (None, native) => many(native, "native worker"),
         };
-        let behind = match self.redirect {
+        match self.redirect {
             Some(plain) => format!("{behind}; http://{plain} redirects"),
             None => behind,
-        };
-        format!("ready {}://{} ({behind}) in {} ms", self.scheme, self.address, took.as_millis())
+        }
     }
 }
 
@@ -272,6 +284,12 @@ fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
     let at = |source| BuildError::Bind { address, source };
     let listener = TcpListener::bind(address).map_err(at)?;
     listener.set_nonblocking(true).map_err(at)?;
+    Ok(listener)
+}
+
+/// A socket that somebody else has bound.
+fn taken_over(listener: TcpListener) -> Result<TcpListener, BuildError> {
+    listener.set_nonblocking(true).map_err(io("take over a socket"))?;
     Ok(listener)
 }
 

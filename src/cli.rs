@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "mcp-http")]
+use crate::manager::{Sockets, credential};
+#[cfg(feature = "mcp-http")]
 use crate::spelled;
 use crate::telemetry::{self, Verbosity};
 
@@ -42,6 +44,8 @@ mod invite;
 mod mcp;
 #[cfg(feature = "mcp-http")]
 mod oauth;
+#[cfg(feature = "mcp-http")]
+mod papers;
 mod place;
 #[cfg(feature = "mcp-http")]
 mod quickstart;
@@ -69,6 +73,8 @@ mod user;
 #[cfg(feature = "mcp-http")]
 mod worker;
 
+#[cfg(feature = "mcp-http")]
+use failure::Code;
 use failure::Failure;
 
 /// Reads the command line, does what it says, and turns the outcome into an exit code.
@@ -146,6 +152,10 @@ enum Verb {
     /// List, add, check and remove native workers; run one, or the sandbox worker, on its own.
     #[cfg(feature = "mcp-http")]
     Worker(worker::Worker),
+    #[cfg(feature = "mcp-http")]
+    Completions(papers::Completions),
+    #[cfg(feature = "mcp-http")]
+    Man(papers::Manual),
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -201,6 +211,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "tls")]
         Verb::Cert(cert) => cert.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Completions(completions) => completions.run(),
+        #[cfg(feature = "mcp-http")]
+        Verb::Man(manual) => manual.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
         Verb::CheckConfig(check) => {
@@ -250,9 +264,27 @@ impl Verb {
             | Self::Exec(_)
             | Self::Audit(_)
             | Self::Shell(_)
+            | Self::Completions(_)
+            | Self::Man(_)
             | Self::Clean(_) => false,
         }
     }
+}
+
+/// A path to a file with a secret, or `credential:NAME`.
+#[cfg(feature = "mcp-http")]
+fn secret_file() -> impl clap::builder::TypedValueParser<Value = std::path::PathBuf> {
+    use clap::builder::TypedValueParser as _;
+    clap::builder::PathBufValueParser::new().map(|said| credential::place(std::path::Path::new(""), &said))
+}
+
+/// The sockets that a service manager handed in, by what they are called here.
+#[cfg(feature = "mcp-http")]
+fn handed(names: &[&str]) -> Result<Sockets, Failure> {
+    Sockets::take(names).map_err(|fault| {
+        let remedy = fault.remedy();
+        Failure::new(fault).code(Code::Configuration).hint(remedy)
+    })
 }
 
 /// Starts the runtime a verb runs on.

@@ -9,7 +9,7 @@
 //! reads a flag.
 //!
 //! The sandbox worker is the other: the package `sandbox` with `kit` below it, opened by [`sandboxes`]. [`cli`] also serves it over standard input
-//! and output, with none of the above in between. An operator's words reach a running service through `admin`.
+//! and output, with none of the above in between. An operator's words reach a running service through `admin`, and what a service manager gives and wants is in `manager`.
 //!
 //! What the edge asks of other machines goes through `outbound`. What the command line writes while the edge reads it lies in a `store`; what the edge has served is on record in `audit`. The rest is small: [`state`] is the directory
 //! that outlives a process, [`telemetry`] the log, [`signal`] how a person ends a process. Tasks and the clock are in `kit`,
@@ -45,6 +45,8 @@ pub mod oauth;
 
 #[cfg(feature = "mcp-http")]
 mod buckets;
+#[cfg(feature = "mcp-http")]
+pub mod manager;
 #[cfg(feature = "mcp-http")]
 mod nearest;
 #[cfg(feature = "tls")]

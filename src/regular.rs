@@ -9,10 +9,16 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::manager::credential;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotOpened {
     #[error("it is {0} and no regular file")]
     NotRegular(&'static str),
+    #[error(
+        "it was not handed in; the unit of the service needs LoadCredential={0}:FILE, and nothing but that service has it"
+    )]
+    NotHanded(String),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -21,7 +27,7 @@ impl From<NotOpened> for io::Error {
     fn from(fault: NotOpened) -> Self {
         match fault {
             NotOpened::Io(fault) => fault,
-            NotOpened::NotRegular(_) => Self::other(fault),
+            NotOpened::NotRegular(_) | NotOpened::NotHanded(_) => Self::other(fault),
         }
     }
 }
@@ -32,6 +38,9 @@ pub(crate) fn open(path: &Path) -> Result<File, NotOpened> {
         kind if kind.is_file() => Ok(()),
         kind => Err(NotOpened::NotRegular(name(kind))),
     };
+    if let Some(name) = credential::name(path) {
+        return Err(NotOpened::NotHanded(name.to_owned()));
+    }
     regular(std::fs::metadata(path)?)?;
     // It may be another by now, which must not hold us either.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

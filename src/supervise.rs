@@ -22,6 +22,7 @@ mod renewal;
 mod stamps;
 mod starting;
 mod stopping;
+mod telling;
 mod used;
 
 use std::time::{Duration, Instant};
@@ -77,6 +78,11 @@ pub struct Supervisor {
     edge_sees_worker: bool,
     /// When the edge is to be told that the worker is gone. Until then calls wait for it in the listener's backlog.
     worker_missed: Option<Instant>,
+    pulse: telling::Pulse,
+    /// What the service manager is told of a service that is as it should be.
+    serving: String,
+    told_status: String,
+    reload_failed: bool,
     /// Also once the worker has been given up.
     supervises_worker: bool,
     tasks: Tasks,
@@ -138,6 +144,10 @@ impl Supervisor {
             control_lost: false,
             edge_sees_worker: false,
             worker_missed: None,
+            pulse: telling::Pulse::default(),
+            serving: String::new(),
+            told_status: String::new(),
+            reload_failed: false,
             tasks,
         }
     }
@@ -149,6 +159,7 @@ impl Supervisor {
                 happening = self.next() => self.handle(happening),
                 () = signals.next() => return self.stop(Outcome::Stopped, signals).await,
             }
+            self.tell_status();
             if let Some(outcome) = self.verdict.take() {
                 return self.stop(outcome, signals).await;
             }
@@ -157,8 +168,8 @@ impl Supervisor {
 
     /// The next thing that happens. Dropping the future loses nothing.
     async fn next(&mut self) -> Happening {
-        let due =
-            [self.edge.due(), self.worker.due(), self.worker_missed, self.reloads.due()].into_iter().flatten().min();
+        let due = [self.edge.due(), self.worker.due(), self.worker_missed, self.reloads.due(), self.pulse.due()];
+        let due = due.into_iter().flatten().min();
         let wait = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -199,6 +210,7 @@ impl Supervisor {
     fn edge_said(&mut self, word: FromEdge) {
         match word {
             FromEdge::Ready => self.edge.ready(),
+            FromEdge::Alive { round } => self.answered(true, round),
             FromEdge::Sees { worker } => self.edge_sees_worker = worker,
             FromEdge::Fault(fault) => self.told = Some(fault),
             FromEdge::Open { id, file } => self.open_store(id, file),
@@ -225,6 +237,7 @@ impl Supervisor {
             }
             FromWorker::NoIsolation(why) => self.verdict = Some(Outcome::Misconfigured(why)),
             FromWorker::Fault(fault) => self.told = Some(fault),
+            FromWorker::Alive { round } => self.answered(false, round),
             FromWorker::Done { id } => self.operators.worker_is_done(id),
         }
     }
@@ -287,6 +300,7 @@ impl Supervisor {
         }
         let was_hopeless = kept.is_hopeless();
         kept.gone();
+        self.answers_no_more(is_edge);
         if is_edge {
             self.operators.edge_is_gone();
             self.reload_broke_off();

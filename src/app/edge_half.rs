@@ -157,6 +157,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
         | ToEdge::AuditNotTurned { .. }
         | ToEdge::Operate { .. }
         | ToEdge::Reload(_)
+        | ToEdge::Alive { .. }
         | ToEdge::Stop => None,
     }
 }
@@ -355,6 +356,9 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
             ToEdge::Worker { up } => {
                 presence.set(up);
                 let _ = say.send(FromEdge::Sees { worker: up }).await;
+            }
+            ToEdge::Alive { round } => {
+                let _ = say.send(FromEdge::Alive { round }).await;
             }
             ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
             ToEdge::Granted { id, done } => asked.answer(id, done),

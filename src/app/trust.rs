@@ -40,7 +40,9 @@ pub(super) fn read(config: &Config) -> Result<Option<Trust>, TrustFault> {
     tracing::warn!("documents are fetched from this machine's own loopback too; that is for tests alone");
     let text = regular::text(path, MOST_BYTES).map_err(|fault| match fault {
         NotOpened::Io(source) => TrustFault::Unreadable { path: path.clone(), source },
-        fault @ NotOpened::NotRegular(_) => TrustFault::Unreadable { path: path.clone(), source: fault.into() },
+        fault @ (NotOpened::NotRegular(_) | NotOpened::NotHanded(_)) => {
+            TrustFault::Unreadable { path: path.clone(), source: fault.into() }
+        }
     })?;
     let text = text.ok_or_else(|| TrustFault::TooLarge(path.clone()))?;
     let bad = |source| TrustFault::Bad { path: path.clone(), source };

@@ -39,6 +39,8 @@ pub enum ToEdge {
     AcmeKept { fault: Option<String> },
     /// Serve this from now on; what is under way goes on.
     Reload(Box<BeginEdge>),
+    /// Say that you live.
+    Alive { round: u64 },
     /// The file that the record of calls goes on in, as a descriptor.
     AuditTurned,
     /// There is none; it goes on in the one that it is in.
@@ -68,6 +70,10 @@ pub enum Handed {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromEdge {
     Ready,
+    /// It lives.
+    Alive {
+        round: u64,
+    },
     /// It has heard whether the sandbox worker accepts calls.
     Sees {
         worker: bool,
@@ -206,6 +212,8 @@ pub enum ToWorker {
     Begin(Box<BeginWorker>),
     /// With the connection of an operator, who is to be answered there.
     Operate { id: u64 },
+    /// Look at your tenants, and say that you live.
+    Alive { round: u64 },
     /// End every tenant's processes, and then this one.
     Stop,
 }
@@ -219,6 +227,10 @@ pub enum FromWorker {
     /// The host cannot isolate; another start would not change that.
     NoIsolation(String),
     Fault(String),
+    /// It lives, and can look at its tenants.
+    Alive {
+        round: u64,
+    },
     /// The conversation with an operator is over.
     Done {
         id: u64,

@@ -54,7 +54,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginWorker>, Vec<std::os
         tokio::time::timeout(super::child::BEGIN_WAIT, receiver.receive::<ToWorker>()).await.ok()?.ok()??;
     match received.message {
         ToWorker::Begin(begin) => Some((begin, received.descriptors)),
-        ToWorker::Operate { .. } | ToWorker::Stop => None,
+        ToWorker::Operate { .. } | ToWorker::Alive { .. } | ToWorker::Stop => None,
     }
 }
 
@@ -135,6 +135,14 @@ async fn listen(
         match received.message {
             ToWorker::Stop => drop(stop.take()),
             ToWorker::Begin(_) => tracing::warn!("a second beginning is ignored"),
+            ToWorker::Alive { round } => {
+                let (sandbox, say) = (sandbox.clone(), say.clone());
+                tasks.start(async move {
+                    // A fault is an answer as well; only a sandbox that hangs gives none.
+                    let _ = sandbox.list().await;
+                    let _ = say.send(FromWorker::Alive { round }).await;
+                });
+            }
             ToWorker::Operate { id } => {
                 let Some(connection) = received.descriptors.into_iter().next() else { continue };
                 let (sandbox, say) = (sandbox.clone(), say.clone());

@@ -22,6 +22,7 @@ use crate::config::{Audit, Config, EdgeUser, Limits, Places, Upstreams};
 use crate::identity::Catalogue;
 use crate::identity::reach::Reach;
 use crate::identity::store::{ClearRule, Credentials, Ledger, NewCredential, Verdict};
+use crate::manager::{Notify, Sockets};
 use crate::regular;
 use crate::state::StateDir;
 use crate::store::{Loose, Opener};
@@ -64,7 +65,14 @@ impl Quickstart {
         let token = self.token(&state, &token_file).await?;
         let config = self.config(state, verbosity)?;
         let again = config.clone();
-        let app = match app::build(config, std::sync::Arc::new(move || Ok(again.clone()))).await {
+        let app = match app::build(
+            config,
+            Sockets::default(),
+            Notify::none(),
+            std::sync::Arc::new(move || Ok(again.clone())),
+        )
+        .await
+        {
             Ok(app) => app,
             Err(BuildError::Ended(outcome)) => return serve::outcome(outcome),
             Err(fault) => return Err(Failure::from(fault)),

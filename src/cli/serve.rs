@@ -19,6 +19,7 @@ use super::store::Store;
 use crate::app::{self, BuildError, Outcome};
 use crate::config::Config;
 use crate::edge::network::Network;
+use crate::manager::Notify;
 use crate::oauth::PublicUrl;
 use crate::state::StateError;
 use crate::telemetry::Verbosity;
@@ -86,7 +87,7 @@ pub(super) struct Serve {
 
     /// The keys that seal public sessions, for edges that serve each other's; `playground session-key` makes it
     /// [default: session.key in the state directory].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::secret_file())]
     session_key_file: Option<PathBuf>,
 
     /// Idle time after which a public session ends [default: 3600].
@@ -127,7 +128,7 @@ pub(super) struct Serve {
     worker: Option<SocketAddr>,
 
     /// With `--only edge`: the secret that the sandbox worker wants.
-    #[arg(long, value_name = "FILE", requires = "worker")]
+    #[arg(long, value_name = "FILE", requires = "worker", value_parser = super::secret_file())]
     worker_token_file: Option<PathBuf>,
 
     /// Started as root: the user or uid the edge runs as [default: playground, else a uid of its own].
@@ -136,15 +137,15 @@ pub(super) struct Serve {
 
     /// Certificate chain (PEM) for HTTPS in the edge itself, for clients that name no server too; those for other names are
     /// in [[tls.certificate]] of a playground.toml.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_parser = super::secret_file())]
     tls_cert: Option<PathBuf>,
 
     /// The certificate's private key (PEM).
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_parser = super::secret_file())]
     tls_key: Option<PathBuf>,
 
     /// Authorities (PEM) whose certificates every client must show.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::secret_file())]
     tls_client_ca: Option<PathBuf>,
 
     #[command(flatten)]
@@ -169,12 +170,17 @@ enum Half {
 }
 
 impl Serve {
-    pub(super) fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
+    pub(super) fn run(mut self, verbosity: Verbosity) -> Result<(), Failure> {
         let alone = self.only.is_some();
+        let sockets = super::handed(&["clients", "redirect"])?;
+        let bound = sockets.addresses().map_err(anyhow::Error::new)?;
+        // What is bound already counts more than what was said.
+        self.bind = bound.first.or(self.bind);
+        self.redirect_bind = bound.second.or(self.redirect_bind);
         let config = self.config(verbosity)?;
         let again = Arc::new(move || self.config(verbosity).map_err(|fault| fault.to_string().into()));
         super::on_runtime_at_once(async {
-            let app = match app::build(config, again).await {
+            let app = match app::build(config, sockets, Notify::as_asked(), again).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),
                 Err(BuildError::State(fault @ StateError::Held(_))) if alone => {
@@ -226,6 +232,10 @@ The two halves apart, which `playground worker --help` shows whole; the edge has
 Each call with a known credential is on record in audit.jsonl in the state directory, and what operators change with this
 command line in operator.jsonl beside it; `playground audit --help` says what stands there. [audit] in the file of --config
 turns the record of calls off, says whether calls go on while the disk is full, and bounds its files.
+
+Started by systemd: Type=notify and WatchdogSec work; the watchdog hears only after each half has answered. Sockets of a socket
+unit are served on in place of --bind (the first, or the one called clients) and --redirect-bind (the second, or redirect).
+`credential:NAME` for a token, a key or a certificate, here and in the files, is what LoadCredential=NAME:FILE handed in.
 
 Exit codes: 0 stopped, 1 failed, 2 usage, 3 not allowed, 7 the state is served already,
 8 cut off by a second signal, 10 configuration (do not restart), 11 control of a command tree lost

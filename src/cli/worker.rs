@@ -22,6 +22,7 @@ use super::place::Place;
 use super::{say, spelled};
 use crate::admin::operator::{self, Asked, Asker};
 use crate::app::{self, operate};
+use crate::manager::Notify;
 use crate::signal::StopSignals;
 use crate::worker::Loopback;
 
@@ -46,12 +47,12 @@ enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 struct Half {
-    /// Where the edge connects; on loopback.
+    /// Where the edge connects; on loopback. Not needed where systemd hands the socket in.
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
-    listen: SocketAddr,
+    listen: Option<SocketAddr>,
 
     /// The secret that the edge must show: 32 to 1024 characters.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::secret_file())]
     token_file: PathBuf,
 
     #[command(flatten)]
@@ -78,21 +79,24 @@ impl Worker {
             Verb::Add(add) => super::on_runtime(add.run()).map(|()| 0),
             Verb::Check(check) => super::on_runtime(check.run()),
             Verb::Remove(remove) => remove.run().map(|()| 0),
-            Verb::Sandbox(half) => super::on_runtime(half.run()).map(|()| 0),
+            Verb::Sandbox(half) => half.run().map(|()| 0),
             Verb::Stdio(stdio) => super::on_runtime(stdio.run()).map(|()| 0),
         }
     }
 }
 
 impl Half {
-    async fn run(self) -> Result<(), Failure> {
+    fn run(self) -> Result<(), Failure> {
+        let handed = super::handed(&["worker"])?.first;
+        super::on_runtime(self.serve(handed))
+    }
+
+    async fn serve(self, handed: Option<TcpListener>) -> Result<(), Failure> {
         let began = kit::clock::now();
+        let manager = Notify::as_asked();
+        manager.status("starting");
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
-        if self.listen.port() != 0 {
-            Loopback::new(self.listen).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
-        } else if !self.listen.ip().is_loopback() {
-            return Err(Failure::message(Code::Usage, format!("`{}` is not a loopback address", self.listen)));
-        }
+        let listen = self.place_to_listen(handed.as_ref())?;
         let secret = app::bearer(&self.token_file).map_err(|fault| {
             Failure::new(fault).code(Code::Configuration).hint(format!(
                 "make one with: (umask 077; head -c 32 /dev/urandom | base64 > {})",
@@ -101,8 +105,8 @@ impl Half {
         })?;
         let state = self.place.open()?;
         let _lock = state.lock()?;
-        let listener = TcpListener::bind(self.listen)
-            .map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {}", self.listen)))?;
+        let listener = handed.map_or_else(|| TcpListener::bind(listen), Ok);
+        let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
         let sandbox = door::own(&state, self.backend.kind()?).await?;
         let tasks = Tasks::new();
@@ -112,7 +116,11 @@ impl Half {
         tasks.start(answer(sandbox.clone(), asked, tasks.clone()));
         let took = kit::clock::now().saturating_duration_since(began);
         say::talk(&format!("ready http://{address} (sandbox worker) in {} ms", took.as_millis()));
+        let serving = format!("http://{address} (sandbox worker)");
+        manager.ready(&serving);
+        tasks.start(pulse(sandbox.clone(), manager.clone()));
         let served = sandbox.serve_http(listener, secret, signals.next()).await;
+        manager.stopping("ending the tenants' processes");
         tasks.abort();
         let ended = sandbox.shutdown().await;
         served.map_err(lost)?;
@@ -120,6 +128,36 @@ impl Half {
             Some(control) => lost(ServeError::ControlLost(control.clone())),
             None => Failure::new(fault),
         })
+    }
+
+    /// The socket that was handed in counts more than what was said.
+    fn place_to_listen(&self, handed: Option<&TcpListener>) -> Result<SocketAddr, Failure> {
+        if let Some(handed) = handed {
+            let address = handed.local_addr().map_err(anyhow::Error::new)?;
+            Loopback::new(address).map_err(|fault| Failure::new(fault).code(Code::Configuration))?;
+            return Ok(address);
+        }
+        let Some(listen) = self.listen else {
+            return Err(Failure::message(Code::Usage, "there is no place to listen")
+                .hint("name one with --listen 127.0.0.1:PORT, or have systemd hand a socket in"));
+        };
+        if listen.port() != 0 {
+            Loopback::new(listen).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+        } else if !listen.ip().is_loopback() {
+            return Err(Failure::message(Code::Usage, format!("`{listen}` is not a loopback address")));
+        }
+        Ok(listen)
+    }
+}
+
+/// Tells the manager again and again that the worker lives, each time after it has looked at its tenants.
+async fn pulse(sandbox: Sandbox, manager: Notify) {
+    let Some(pause) = manager.pulse() else { return };
+    loop {
+        // A fault is an answer as well; only a sandbox that hangs gives none.
+        let _ = sandbox.list().await;
+        manager.alive();
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -24,6 +24,7 @@ use super::error::{FileError, FileFault};
 use super::{Places, Worker};
 use crate::acme::Proof;
 use crate::edge::network::Network;
+use crate::manager::credential;
 use crate::regular::{self, NotOpened};
 use crate::spelled::{self, Misspelled};
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
@@ -189,7 +190,9 @@ impl File {
             Ok(Some(text)) => text,
             Ok(None) => return told(FileFault::TooLarge),
             Err(NotOpened::NotRegular(name)) => return told(FileFault::NotRegular(name)),
-            Err(NotOpened::Io(fault)) => return told(FileFault::Unreadable(fault)),
+            Err(fault @ (NotOpened::Io(_) | NotOpened::NotHanded(_))) => {
+                return told(FileFault::Unreadable(fault.into()));
+            }
         };
         let mut examined = Self::parse(path, &text);
         if let Some(file) = &mut examined.file {
@@ -251,10 +254,11 @@ impl File {
             [cert, key].into_iter().chain(client_ca).chain(others)
         });
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
-        for path in
-            [state, tokens, admin, workers, &mut oauth.state].into_iter().flatten().chain(tls).chain(token_files)
-        {
+        for path in [state, tokens, admin, workers, &mut oauth.state].into_iter().flatten() {
             *path = folder.join(&*path);
+        }
+        for path in tls.chain(token_files) {
+            *path = credential::place(folder, path);
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::manager::credential;
+
 /// The line and the column of each path that a file names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(BTreeMap<PathBuf, (usize, usize)>);
@@ -20,6 +22,7 @@ impl Places {
 
     /// Makes the paths those of a folder.
     pub(super) fn seat(&mut self, folder: &Path) {
-        self.0 = std::mem::take(&mut self.0).into_iter().map(|(path, place)| (folder.join(path), place)).collect();
+        let seated = |(path, place): (PathBuf, _)| (credential::place(folder, &path), place);
+        self.0 = std::mem::take(&mut self.0).into_iter().map(seated).collect();
     }
 }

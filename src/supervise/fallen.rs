@@ -36,6 +36,7 @@ impl Supervisor {
     }
 
     pub(super) fn due(&mut self, now: Instant) {
+        self.ask_if_due(now);
         if self.worker_missed.is_some_and(|missed| missed <= now) {
             self.worker_missed = None;
             self.edge.say(Down::Edge(ToEdge::Worker { up: false }), Vec::new());

@@ -31,6 +31,7 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 struct Live {
+    since: Instant,
     line: mpsc::Sender<Line>,
     kill: mpsc::Sender<()>,
 }
@@ -80,14 +81,15 @@ impl Kept {
         self.generation += 1;
         self.due = None;
         self.ready = false;
-        self.restart.started(kit::clock::now());
+        let since = kit::clock::now();
+        self.restart.started(since);
         let (line, lines) = mpsc::channel(MOST_LINES);
         let (kill, killed) = mpsc::channel(1);
         let Started { process, sender, receiver } = started;
         tasks.start(speak(sender, lines));
         let attended = Attended { name: self.name, generation: self.generation, process, receiver, killed, tell };
         tasks.start(attended.attend(up));
-        self.live = Some(Live { line, kill });
+        self.live = Some(Live { since, line, kill });
     }
 
     /// Sends a message down. A child that does not listen is killed, since it would never do what it is told.
@@ -150,6 +152,11 @@ impl Kept {
 
     pub(super) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// How long it has been starting, while it is not ready.
+    pub(super) fn starts_since(&self, now: Instant) -> Option<Duration> {
+        self.live.as_ref().filter(|_| !self.ready).map(|live| now.saturating_duration_since(live.since))
     }
 
     pub(super) fn is_gone(&self) -> bool {

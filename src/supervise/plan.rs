@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::acme::Kept;
 use crate::app::words::{BeginEdge, BeginWorker};
 use crate::audit::Folder;
+use crate::manager::Notify;
 use crate::oauth::keeper::File;
 use crate::store::Writer;
 use crate::worker::child::{Program, User};
@@ -32,6 +33,8 @@ pub struct Plan {
     /// Whether there is something to serve when no sandbox can be had.
     pub serves_without_sandbox: bool,
     pub drain: Duration,
+    /// Who started the service, and wants to hear of it.
+    pub manager: Notify,
     /// Reads again what can be another while it runs.
     pub reread: Reread,
     /// The files that were read for this plan.

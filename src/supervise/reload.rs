@@ -122,6 +122,9 @@ impl Supervisor {
 
     fn read_again(&mut self, askers: Vec<Asker>) {
         self.reloads.stage = Stage::Reading(askers);
+        if self.phase == Phase::Running {
+            self.plan.manager.reloading();
+        }
         let (reread, begin, tell) = (self.plan.reread.clone(), self.plan.edge.begin.clone(), self.tell.clone());
         let (stamps, readers, most) =
             (self.reloads.stamps.clone(), Arc::clone(&self.reloads.readers), self.reloads.most_reading);
@@ -205,6 +208,7 @@ impl Supervisor {
     }
 
     fn reloaded(&mut self, askers: Vec<Asker>, done: Result<Done, String>) {
+        self.reload_told(done.is_err());
         match done {
             Ok(Done { changed, needs_restart }) => {
                 for what in &needs_restart {

@@ -94,4 +94,4 @@ pub(super) enum Fault {
 }
 
 /// A start sweeps what an earlier one left, which may be many tenants.
-const START_WAIT: Duration = Duration::from_secs(60);
+pub(super) const START_WAIT: Duration = Duration::from_secs(60);

@@ -15,6 +15,7 @@ use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::words::{BeginEdge, BeginWorker, FromEdge, FromWorker, Keys, Upstream};
+use crate::manager::Notify;
 use crate::store::Loose;
 use crate::worker::Terms;
 use crate::worker::child::Program;
@@ -67,6 +68,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
         last_used: None,
         serves_without_sandbox,
         drain: Duration::ZERO,
+        manager: Notify::none(),
         reread: Reread::new(|_| Reading { stamps: Stamps::default(), fresh: Err("not read here".to_owned()) }),
         stamps: Stamps::default(),
     };

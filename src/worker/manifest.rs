@@ -16,6 +16,7 @@ use kit::Secret;
 
 use super::entry::{Dialect, Entries, Entry, EntryFault, Found, Node, Placed, Value};
 use super::token_file::{self, TokenFault};
+use crate::manager::credential;
 use crate::regular::{self, NotOpened};
 
 /// A manifest whose token files have been read.
@@ -60,7 +61,9 @@ pub fn text(file: &Path) -> Result<String, Vec<ManifestFault>> {
         Ok(Some(text)) => Ok(text),
         Ok(None) => Err(vec![ManifestFault::TooLarge(file.to_owned())]),
         Err(NotOpened::NotRegular(kind)) => Err(vec![ManifestFault::NotRegular { file: file.to_owned(), kind }]),
-        Err(NotOpened::Io(fault)) => Err(vec![ManifestFault::Unreadable(file.to_owned(), fault)]),
+        Err(fault @ (NotOpened::Io(_) | NotOpened::NotHanded(_))) => {
+            Err(vec![ManifestFault::Unreadable(file.to_owned(), fault.into())])
+        }
     }
 }
 
@@ -124,8 +127,9 @@ fn entries(file: &Path, text: &str) -> Result<(Vec<Row>, Vec<Found>), Vec<Manife
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut rows = Vec::with_capacity(list.len());
     for node in list {
-        let entry = reader.read(node).map(|entry| Entry { token_file: folder.join(&entry.token_file), ..entry });
-        rows.push((entry, token_file(node).map(|(at, name)| (at, folder.join(name)))));
+        let entry =
+            reader.read(node).map(|entry| Entry { token_file: credential::place(folder, &entry.token_file), ..entry });
+        rows.push((entry, token_file(node).map(|(at, name)| (at, credential::place(folder, Path::new(name))))));
     }
     Ok((rows, reader.faults))
 }

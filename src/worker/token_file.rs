@@ -14,6 +14,10 @@ pub enum TokenFault {
     Missing,
     #[error("it cannot be read: {0}; let the user that starts the service read it")]
     Unreadable(io::Error),
+    #[error(
+        "it was not handed in; the unit of the service needs LoadCredential={0}:FILE, and nothing but that service has it"
+    )]
+    NotHanded(String),
     #[error("it is {0} and no regular file; name a file that holds the token alone")]
     NotRegular(&'static str),
     #[error("it is empty; put {FEWEST_BYTES} to {MOST_BYTES} characters into it")]
@@ -43,6 +47,7 @@ impl From<NotOpened> for TokenFault {
     fn from(fault: NotOpened) -> Self {
         match fault {
             NotOpened::NotRegular(name) => Self::NotRegular(name),
+            NotOpened::NotHanded(name) => Self::NotHanded(name),
             NotOpened::Io(fault) if fault.kind() == io::ErrorKind::NotFound => Self::Missing,
             NotOpened::Io(fault) => Self::Unreadable(fault),
         }

@@ -73,6 +73,9 @@ mod identity_store;
 mod layering;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod manager;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod no_isolation;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -366,3 +366,30 @@ fn the_help_has_the_table_of_exit_codes() {
         assert_eq!(help.lines().filter(|line| line.starts_with(code)).count(), 1, "{code}: {help}");
     }
 }
+
+#[test]
+fn the_manual_has_a_page_for_each_verb_and_the_completions_name_it() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("man");
+    let mut command = playground(["man"]);
+    command.arg(&folder);
+    assert_eq!(run(command).status.code(), Some(0));
+    let page =
+        |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+    assert!(page("playground.1").contains(".TH playground 1"));
+    let completions = ["bash", "zsh", "fish"].map(|shell| text(&run(playground(["completions", shell])).stdout));
+    let help = text(&run(playground(["--help"])).stdout);
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<_> =
+        verbs.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.len() > 15, "{verbs:?}");
+    for verb in verbs.iter().filter(|verb| **verb != "help") {
+        assert!(page(&format!("playground-{verb}.1")).contains(".SH SYNOPSIS"), "{verb}");
+        assert!(completions.iter().all(|script| script.contains(verb)), "{verb}");
+    }
+    assert!(page("playground-worker-sandbox.1").contains("token\\-file"), "verbs of verbs as well");
+    assert!(std::fs::read_dir(&folder).expect("a folder").count() > verbs.len());
+    // What is no one's to type is in neither.
+    assert!(completions.iter().all(|script| !script.contains("__edge")));
+    assert!(text(&run(playground(["man"])).stdout).starts_with(&page("playground.1")[..20]));
+}

@@ -266,7 +266,7 @@ fn impossible(config: &Config, file: &File) -> Vec<Failure> {
     if config.redirect_bind.is_some() && !(is_known && is_named) {
         faults.push(told(
             "plain HTTP cannot be redirected to nowhere",
-            "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]",
+            "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]; a second socket of systemd is for this too",
         ));
     }
     if let Some(acme) = &config.acme {

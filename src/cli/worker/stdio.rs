@@ -21,7 +21,7 @@ pub(super) struct Stdio {
     listen: SocketAddr,
 
     /// The secret that the edge must show: 32 to 1024 characters.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::secret_file())]
     token_file: PathBuf,
 
     /// A variable for the server. It gets PATH, HOME, LANG and what is named here, nothing else.

@@ -1,0 +1,68 @@
+//! What a service manager is told, by the datagrams of sd_notify(3).
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+/// Tells the manager of this process how it is. Where none asked to be told, nothing happens.
+#[derive(Clone, Debug)]
+pub struct Notify {
+    asked: bool,
+    watchdog: Option<Duration>,
+}
+
+impl Notify {
+    /// For what runs without a manager.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { asked: false, watchdog: None }
+    }
+
+    /// As the manager that started this process asked.
+    #[must_use]
+    pub fn as_asked() -> Self {
+        let asked = std::env::var_os("NOTIFY_SOCKET").is_some();
+        Self { asked, watchdog: sd_notify::watchdog_enabled().filter(|_| asked) }
+    }
+
+    /// How often it wants to hear that this process is alive; several times within what makes it impatient.
+    #[must_use]
+    pub fn pulse(&self) -> Option<Duration> {
+        self.watchdog.map(|patience| patience / 3)
+    }
+
+    /// Everything is bound, and the next call will be answered; also after a reload.
+    pub fn ready(&self, status: &str) {
+        self.say(&[NotifyState::Ready, NotifyState::Status(status)]);
+    }
+
+    pub fn reloading(&self) {
+        let status = NotifyState::Status("reading the configuration again");
+        // Managers that ask for the reload themselves tell by the time which one is meant.
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => self.say(&[NotifyState::Reloading, now, status]),
+            Err(_no_clock) => self.say(&[NotifyState::Reloading, status]),
+        }
+    }
+
+    pub fn status(&self, status: &str) {
+        self.say(&[NotifyState::Status(status)]);
+    }
+
+    pub fn stopping(&self, status: &str) {
+        self.say(&[NotifyState::Stopping, NotifyState::Status(status)]);
+    }
+
+    pub fn alive(&self) {
+        self.say(&[NotifyState::Watchdog]);
+    }
+
+    fn say(&self, words: &[NotifyState<'_>]) {
+        if !self.asked {
+            return;
+        }
+        if let Err(fault) = sd_notify::notify(words) {
+            tracing::debug!(%fault, "the service manager cannot be told");
+        }
+    }
+}
