@@ -42,7 +42,6 @@ def main():
                 ETC.rmdir()
     work.mkdir(parents=True)
     # Everyone is let through to the program, as to /usr.
-    work.parent.chmod(0o755)
     work.chmod(0o755)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "none", ETC], check=True)
     (work / "worker-run").write_bytes((units / "worker-run").read_bytes())
