@@ -359,6 +359,13 @@ def other_state(host):
     ends(host.run(FACULTIES, "start")[0], 0)
 
 
+for name, line in (("trace what they do", "set -x"), ("export all that they set", "set -a")):
+    @on_host(f"the token is not told by services that {name}", "set +x +a token")
+    def told_nowhere(host, line=line):
+        host.write(CONFIG, host.path(CONFIG).read_text() + line + "\n", 0o600)
+        ends(host.run(FACULTIES, "start")[0], 0)
+
+
 for name, text in ATTACHED:
     @on_host(f"what `user attach` prints is understood: {name}")
     def attached(host, text=text):
