@@ -57,7 +57,7 @@ def main():
     subprocess.run(["mount", "--bind", work, work], check=True)
     subprocess.run(["mount", "-o", "remount,bind,ro", "/"], check=True)
     try:
-        for trial in (halves, whole):
+        for trial in (halves, unprivileged, whole):
             configured()
             trial()
     finally:
@@ -70,12 +70,15 @@ def main():
 class Unit:
     """A unit file: each key with all of its values."""
 
-    def __init__(self, name, instance=""):
+    def __init__(self, name, instance="", drop_in=None):
         self.name, self.values = name, {}
-        for line in (units / name).read_text().splitlines():
-            if "=" in line and not line.startswith("#"):
-                key, value = line.split("=", 1)
-                self.values.setdefault(key, []).append(value.replace("%S", str(work / "lib")).replace("%i", instance))
+        for file in filter(None, (name, drop_in)):
+            for line in (units / file).read_text().splitlines():
+                if "=" in line and not line.startswith("#"):
+                    key, value = line.split("=", 1)
+                    value = value.replace("%S", str(work / "lib")).replace("%i", instance)
+                    # An empty value takes back those before.
+                    self.values[key] = [*self.values.get(key, []), value] if value else [""]
 
     def one(self, key, default=""):
         return self.values.get(key, [default])[-1]
@@ -165,12 +168,15 @@ class Service:
 
     def hears(self, name):
         end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and self.process.poll() is None:
+        while time.monotonic() < end:
             self.notify.settimeout(0.5)
             try:
                 message = dict(line.split("=", 1) for line in self.notify.recv(65536).decode().splitlines())
             except TimeoutError:
-                continue
+                # What it said before it ended has been heard by then.
+                if self.process.poll() is None:
+                    continue
+                break
             if name in message:
                 return message
         raise AssertionError(f"{self.unit.name} did not say {name}: {self.said()}")
@@ -246,10 +252,12 @@ def secret(path):
     path.chmod(0o600)
 
 
-def playground(*words):
-    """A verb as root types it."""
-    done = subprocess.run([work / "playground", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
+def playground(*words, user="root"):
+    """A verb as an operator types it."""
+    as_user = ["setpriv", "--reuid", str(USERS[user]), "--regid", str(USERS[user]), "--clear-groups"]
+    done = subprocess.run([*as_user, work / "playground", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, (words, done.stderr)
+    return done
 
 
 def ask(url, token, method, params, session=None):
@@ -308,6 +316,7 @@ token_file = "credential:worker_bob"
     outer = Service(edge, listeners, traced=True)
     print("playground-edge.service:", outer.hears("READY")["STATUS"])
     playground("user", "create", "alice", "--state", state, "--tokens", tokens, "--out", work / "alice.token")
+    playground("invite", "create", "alice", "--state", tokens.parent, user="playground")
     playground("token", "mint", "bob", "--catalogue", "native", "--tokens", tokens, "--out", work / "bob.token")
     said = shell("https://localhost:443", (work / "alice.token").read_text().strip(), "echo up; cat /proc/1/environ | tr '\\0' '\\n'")
     assert said.startswith("up\n") and not re.search("NOTIFY|LISTEN|CREDENTIALS|WATCHDOG", said), said
@@ -338,6 +347,24 @@ token_file = "credential:worker_bob"
     filtered(edge, trace)
     playground("user", "destroy", "alice", "--yes", "--delete-pile", "--state", state, "--tokens", tokens)
     print("the two halves and a native worker: served through the sockets, as three users")
+
+
+def unprivileged():
+    """The sandbox worker as a user of its own, and the edge without a socket unit: no part is root."""
+    sandbox = Unit("playground-sandbox.service", drop_in="playground-sandbox-user.conf")
+    inner = Service(sandbox)
+    print("playground-sandbox.service with its drop-in:", inner.hears("READY")["STATUS"])
+    outer = Service(Unit("playground-edge.service"))
+    outer.hears("READY")
+    state, edge = work / "lib/playground-sandbox", work / "lib/playground-edge"
+    playground("user", "create", "dave", "--state", state, user="playground-sandbox")
+    minted = playground("token", "mint", "dave", "--state", edge, user="playground")
+    said = shell("http://127.0.0.1:8377", minted.stdout.strip(), "echo up")
+    assert said.startswith("up\n"), said
+    outer.stop()
+    inner.stop()
+    playground("user", "destroy", "dave", "--yes", "--state", state, user="playground-sandbox")
+    print("the two halves without root: served")
 
 
 def ask_health(port):
