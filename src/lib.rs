@@ -12,7 +12,7 @@
 //! and output, with none of the above in between. An operator's words reach a running service through `admin`, and what a service manager gives and wants is in `manager`.
 //!
 //! What the edge asks of other machines goes through `outbound`. What the command line writes while the edge reads it lies in a `store`; what the edge has served is on record in `audit`. The rest is small: [`state`] is the directory
-//! that outlives a process, [`telemetry`] the log, [`signal`] how a person ends a process. Tasks and the clock are in `kit`,
+//! that outlives a process, [`telemetry`] the log, `sys` what each system does in its own way, [`signal`] how a person ends a process. Tasks and the clock are in `kit`,
 //! since the workers need them too.
 
 pub mod cli;
@@ -60,4 +60,6 @@ mod spelled;
 pub mod state;
 #[cfg(feature = "mcp-http")]
 pub mod store;
+#[cfg(feature = "mcp-http")]
+mod sys;
 pub mod telemetry;

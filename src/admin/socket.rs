@@ -4,7 +4,7 @@
 //! is replaced, and one that a living service answers at is never taken from it.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -123,7 +123,10 @@ pub(super) fn short<T>(path: &Path, reach: impl Fn(&Path) -> io::Result<T>) -> i
     }
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return reach(path) };
     let folder = std::fs::File::open(folder)?;
-    reach(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))
+    match crate::sys::through(&folder) {
+        Some(folder) => reach(&folder.join(name)),
+        None => reach(path),
+    }
 }
 
 fn stream() -> io::Result<OwnedFd> {

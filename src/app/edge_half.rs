@@ -28,8 +28,7 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use prometheus_client::collector::Collector;
-use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_name, set_no_new_privs};
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Handed, Stored, ToEdge};
@@ -44,6 +43,7 @@ use crate::oauth::issuer::Issuer;
 use crate::oauth::keeper::Keeper;
 use crate::outbound::Outbound;
 use crate::store::Watched;
+use crate::sys;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
@@ -71,15 +71,9 @@ pub fn edge_main() -> ExitCode {
 
 /// Gives up every privilege, before a second thread exists that would keep it.
 fn confine() -> io::Result<()> {
-    // The kernel named it after the descriptor that it was started from.
-    set_name(c"edge")?;
-    set_no_new_privs(true)?;
-    // Nobody of the same uid reads the keys out of this process, and no core file has them.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    let held = capabilities(None)?;
-    if rustix::process::geteuid().is_root() || rustix::process::getuid().is_root() || !held.effective.is_empty() {
+    sys::set_name(c"edge");
+    sys::confine()?;
+    if rustix::process::geteuid().is_root() || rustix::process::getuid().is_root() {
         return Err(io::Error::other("the edge must not hold any privilege"));
     }
     Ok(())

@@ -19,8 +19,7 @@ use crate::worker::handoff::{self, Receiver, Sender};
 /// The worker child's whole life.
 #[must_use]
 pub fn worker_main() -> ExitCode {
-    // The kernel named it after the descriptor that it was started from; a process without a good name still works.
-    let _ = rustix::thread::set_name(c"worker");
+    crate::sys::set_name(c"worker");
     match Inherited::take() {
         Ok(inherited) => super::child::runtime(live(inherited)),
         Err(fault) => super::child::say_fault("worker", &fault),

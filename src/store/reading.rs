@@ -56,8 +56,8 @@ pub(super) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
-    modified: (i64, u64),
-    changed: (i64, u64),
+    modified: (i64, i64),
+    changed: (i64, i64),
     linked: bool,
 }
 
@@ -75,8 +75,8 @@ impl Stamp {
             device: stat.st_dev.into(),
             inode: stat.st_ino.into(),
             size: u64::try_from(stat.st_size).unwrap_or(u64::MAX),
-            modified: (stat.st_mtime.into(), stat.st_mtime_nsec.into()),
-            changed: (stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+            modified: (stat.st_mtime.into(), i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
+            changed: (stat.st_ctime.into(), i64::try_from(stat.st_ctime_nsec).unwrap_or_default()),
             linked: stat.st_nlink > 0,
         }
     }
@@ -113,7 +113,8 @@ pub(super) fn read<D: Document>(file: &OwnedFd, loose: Loose) -> Result<Reading<
         if !rustix::fs::FileType::from_raw_mode(before.st_mode).is_file() {
             return Err(ReadError::NotAFile);
         }
-        let mode = before.st_mode & 0o7777;
+        #[expect(clippy::useless_conversion, reason = "this field is narrower on other systems")]
+        let mode = u32::from(before.st_mode) & 0o7777;
         let is_loose = mode & 0o077 != 0;
         if is_loose && loose == Loose::Refuse {
             return Err(ReadError::Loose(mode));

@@ -1,22 +1,23 @@
 //! This program started again, as one of its own children.
 //!
 //! A child gets its listener as descriptor 0, the control socket as descriptor 1, and nothing else: no environment, no
-//! argument but its role, no other descriptor. It is started from a descriptor of the running file that was opened
-//! once, so an upgrade on disk never mixes two builds.
+//! argument but its role, no other descriptor. On Linux it is started from a descriptor of the running file that was
+//! opened once, so an upgrade on disk never mixes two builds; elsewhere from the file's path.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use super::handoff::{self, Receiver, Sender};
+use crate::sys::Itself;
 
 /// The running file.
 #[derive(Debug)]
-pub struct Program(File);
+pub struct Program(Itself);
 
 /// Who a child runs as; as its parent when absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Program {
     /// # Errors
     /// When it cannot be opened.
     pub fn open() -> io::Result<Self> {
-        Ok(Self(File::open("/proc/self/exe")?))
+        Ok(Self(Itself::open()?))
     }
 
     /// Starts a child in a role, with its listener.
@@ -92,7 +93,7 @@ impl Program {
 
     #[expect(clippy::disallowed_methods, reason = "this is the room that starts the service's children")]
     fn command(&self, role: &'static str) -> Command {
-        let mut command = Command::new(format!("/proc/self/fd/{}", self.0.as_fd().as_raw_fd()));
+        let mut command = Command::new(self.0.path());
         command.arg0("playground").arg(role).env_clear().current_dir("/");
         command
     }

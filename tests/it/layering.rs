@@ -26,6 +26,20 @@ const RULES: &[(&str, &[&str], &str)] = &[
     ("src/", &["rmcp::"], "only the kit names rmcp"),
 ];
 
+/// Where code may be for one system alone: what calls the kernel, the lines that name it, and the doors of both packages.
+const LEAVES: &[&str] = &[
+    "src/sys",
+    "src/main.rs",
+    "src/cli/worker/stdio.rs",
+    "workers/sandbox/src/sys",
+    "workers/sandbox/src/lib.rs",
+    "workers/sandbox/src/trial.rs",
+    "workers/sandbox/src/backend.rs",
+    "workers/sandbox/src/backend/",
+    "workers/sandbox/tests/",
+    "workers/stdio/",
+];
+
 /// A stage never names another stage; what they share are the request types of `edge.rs`.
 const STAGES: &[&str] =
     &["limits", "authenticate", "rate", "admit", "envelope", "session", "forward", "listener", "connection"];
@@ -55,6 +69,22 @@ fn no_file_imports_what_its_layer_forbids() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn what_only_one_system_has_is_in_the_leaves() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sprinkled = Vec::new();
+    for file in sources(root) {
+        let name = file.strip_prefix(root).expect("sources lie below the root").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file).expect("a source can be read");
+        let conditions =
+            text.lines().filter(|line| line.trim_start().starts_with("#[cfg") && line.contains("target_os"));
+        if conditions.count() > 0 && !LEAVES.iter().any(|leaf| name.starts_with(leaf)) {
+            sprinkled.push(name);
+        }
+    }
+    assert!(sprinkled.is_empty(), "{sprinkled:?}: ask `sys` instead");
 }
 
 #[test]

@@ -16,8 +16,6 @@ pub use kit::host::{Host, HostName, InvalidHost};
 use serde::{Deserialize, Serialize};
 
 pub use self::bounds::OutOfBounds;
-#[cfg(target_os = "linux")]
-pub(crate) use self::egress::shortened;
 pub use self::egress::{Destination, Egress, Hosts, InvalidEgress};
 pub use self::size::{InvalidSize, Size};
 

@@ -11,5 +11,6 @@ pub(crate) mod disk;
 pub(crate) mod interfaces;
 #[cfg(target_os = "linux")]
 pub(crate) mod kernel;
+pub(crate) mod random;
 #[cfg(target_os = "linux")]
 pub(crate) mod spawn;

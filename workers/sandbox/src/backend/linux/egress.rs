@@ -54,7 +54,7 @@ pub(super) use self::absent::{Gate, Outside};
 pub(super) use self::dial::Outside;
 #[cfg(feature = "egress")]
 pub(super) use self::gate::Gate;
-use crate::settings::{Destination, Egress, Host, Hosts, shortened};
+use crate::settings::{Destination, Egress, Host, Hosts};
 
 /// Opens the proxy's ears in the network namespace that this process is in, before it holds anything else. The second
 /// is missing where the kernel has no IPv6.
@@ -102,6 +102,14 @@ pub(super) fn words(egress: &Egress) -> Option<String> {
     Some(format!("HTTP(S) and SOCKS5 through the proxy in HTTP_PROXY only, to {to}{mind}"))
 }
 
+/// A list in words, cut where it would fill a page.
+fn shortened(list: &[Destination]) -> String {
+    let named: Vec<_> = list.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let more = list.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
 /// The loopback addresses of a list, which are the host's there; each once.
 fn loopbacks(egress: &Egress) -> impl Iterator<Item = IpAddr> {
     let list = if let Egress::Only(list) = egress { &list[..] } else { &[] };
@@ -118,15 +126,25 @@ const PORT: u16 = 3128;
 /// What is the tenant's own is reached without the proxy.
 const DIRECT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
+/// Enough to recognise a list by.
+const MOST_NAMED: usize = 20;
+
 #[cfg(test)]
 mod tests {
-    use super::{variables, words};
+    use super::{shortened, variables, words};
     use crate::settings::Egress;
 
     #[test]
     fn without_egress_nothing_is_said_of_a_proxy() {
         assert!(variables(&Egress::None).is_empty());
         assert_eq!(words(&Egress::None), None);
+    }
+
+    #[test]
+    fn a_long_list_is_told_in_part() {
+        let list = |n: usize| (1..=n).map(|n| format!("h{n}:1").parse().unwrap()).collect::<Vec<_>>();
+        assert!(shortened(&list(20)).ends_with("h20:1"));
+        assert!(shortened(&list(21)).ends_with("h20:1 and 1 more"));
     }
 
     #[test]

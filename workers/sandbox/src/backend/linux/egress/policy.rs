@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use kit::special::Special;
 
-use crate::settings::{Destination, Egress, Host, Hosts, InvalidHost, shortened};
+use super::shortened;
+use crate::settings::{Destination, Egress, Host, Hosts, InvalidHost};
 
 /// What one tenant may reach.
 #[derive(Clone, Debug)]
