@@ -9,6 +9,7 @@ fn main() -> ExitCode {
     let verb = std::env::args_os().nth(1);
     match verb.as_deref().and_then(OsStr::to_str) {
         Some("__sandbox-init") => sandbox::init_main(),
+        Some("__reap") => sandbox::reap::reap_main(),
         #[cfg(all(feature = "mcp-http", target_os = "linux"))]
         Some(playground::app::STDIO_KEEPER) => stdio::keeper_main(),
         #[cfg(feature = "mcp-http")]

@@ -90,6 +90,9 @@ mod process;
 #[cfg(feature = "mcp-http")]
 mod quickstart;
 #[cfg(test)]
+#[cfg(feature = "mcp-http")]
+mod reaper;
+#[cfg(test)]
 #[cfg(all(feature = "mcp-http", feature = "tls"))]
 mod redirect;
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod jobs;
 mod operator;
 mod provider;
 mod random;
+pub mod reap;
 pub mod settings;
 mod sys;
 mod tools;

@@ -12,5 +12,6 @@ pub(crate) mod interfaces;
 #[cfg(target_os = "linux")]
 pub(crate) mod kernel;
 pub(crate) mod random;
+pub(crate) mod reaper;
 #[cfg(target_os = "linux")]
 pub(crate) mod spawn;
