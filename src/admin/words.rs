@@ -61,6 +61,8 @@ pub enum Request {
     Clean,
     /// Try what can be proven of isolation on this host.
     Examine,
+    /// Try to break what tenants are promised.
+    Prove,
     /// Serve a tenant's tools over a socket that the answer brings, as a client's input and output.
     Speak {
         tenant: Tenant,
@@ -178,6 +180,11 @@ pub enum Verdict {
     /// It works, with less than this program can promise elsewhere.
     Warn,
     Fail,
+    /// A guarantee that an attempt could not break.
+    Pass,
+    /// A guarantee about which nothing is known.
+    #[serde(rename = "not-tried")]
+    NotTried,
 }
 
 /// How a command ended.
@@ -281,6 +288,15 @@ impl Check {
 
     pub fn warn(id: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { id: id.into(), result: Verdict::Warn, what: what.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn pass(id: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { id: id.into(), result: Verdict::Pass, what: what.into(), fix: None }
+    }
+
+    /// With the reason.
+    pub fn not_tried(id: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { id: id.into(), result: Verdict::NotTried, what: why.into(), fix: None }
     }
 
     pub fn fail(id: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {

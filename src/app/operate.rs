@@ -1,6 +1,7 @@
 //! What an operator asks, done with the sandboxes of this process.
 
 mod examine;
+mod prove;
 mod run;
 mod speak;
 
@@ -98,6 +99,7 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             Answer::Cleaned { ended, swept: sandbox.swept(), held }
         }
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
+        Request::Prove => Answer::Examined(prove::prove(sandbox).await),
         Request::Reload => {
             Answer::refused(Refusal::Failed, "there is no service whose configuration could be read again")
         }

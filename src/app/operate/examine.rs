@@ -1,6 +1,6 @@
 //! What this host can isolate, found out by doing it with a tenant that is made for it and removed again.
 
-mod egress;
+pub(super) mod egress;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -19,22 +19,16 @@ use crate::admin::words::Check;
 /// Tries everything, one after the other.
 pub(super) async fn examine(sandbox: &Sandbox) -> Vec<Check> {
     let mut checks = promised(sandbox);
-    let tenant = match Tenant::parse_new(NAME) {
-        Ok(tenant) => tenant,
-        Err(fault) => {
-            checks.push(Check::fail("isolation", fault.to_string(), "report this"));
-            return checks;
-        }
-    };
-    let trial = match sandbox.trial(&tenant).await {
+    let trial = match sandbox.trial().await {
         Ok(trial) => trial,
         Err(fault) => {
             checks.push(Check::fail("isolation", kit::chain(&fault), "see what is refused above"));
             return checks;
         }
     };
-    checks.extend(with(trial.sandbox(), &tenant).await);
-    if let Err(fault) = trial.end(&tenant).await {
+    let [tenant, _] = trial.tenants();
+    checks.extend(with(trial.sandbox(), tenant).await);
+    if let Err(fault) = trial.end().await {
         checks.push(Check::fail("removal", kit::chain(&fault), "run this again, which begins with that"));
     }
     checks
@@ -188,7 +182,7 @@ async fn death(sandbox: &Sandbox, tenant: &Tenant) -> Check {
     }
 }
 
-async fn output(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<String, String> {
+pub(super) async fn output(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<String, String> {
     let Direct { ends, command } = start(sandbox, tenant, text).await?;
     let Ends::Pipes { stdout, .. } = ends else { return Err("there are no pipes".to_owned()) };
     let read = tokio::time::timeout(PATIENCE, whole(stdout)).await;
@@ -206,13 +200,10 @@ async fn whole(stdout: OwnedFd) -> std::io::Result<String> {
     Ok(text)
 }
 
-async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct, String> {
+pub(super) async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct, String> {
     let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
     sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| kit::chain(&fault))
 }
-
-/// In a folder where no other tenant is.
-const NAME: &str = "doctor";
 
 const TREE: &str =
     "trap '' TERM INT HUP; (setsid sh -c 'sleep 1000 & sleep 1000' &) ; (sleep 1000 &) ; echo up; sleep 1000";
@@ -221,6 +212,6 @@ const TREE: &str =
 const SMALL_DISK: u64 = 32 << 20;
 
 /// A busy host is slow; past this, something is stuck.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 const MOST_BYTES: u64 = 64 << 10;

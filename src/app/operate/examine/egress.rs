@@ -23,19 +23,11 @@ pub(super) async fn check(sandbox: &Sandbox, tenant: &Tenant) -> Check {
 }
 
 async fn tried(sandbox: &Sandbox, tenant: &Tenant) -> Result<Check, String> {
-    let listener = Listener::open().await.map_err(|fault| fault.to_string())?;
+    let Some(listener) = sealed(sandbox, tenant).await? else {
+        let fix = "put bash or curl into the tenants' system, and run this again";
+        return Ok(Check::warn("egress", "there is no program inside to try it with", fix));
+    };
     let ask = format!("{ASK} {}", listener.place);
-    // Also without the proxy: this host's loopback is not the tenant's.
-    for text in [ask.clone(), format!("unset http_proxy; proxy={}; {ask}", listener.place)] {
-        let answer = output(sandbox, tenant, &text).await?;
-        if answer.contains(NO_CLIENT) {
-            let fix = "put bash or curl into the tenants' system, and run this again";
-            return Ok(Check::warn("egress", "there is no program inside to try it with", fix));
-        }
-        if answer.contains(WORD) || listener.connections() > 0 {
-            return Err("a tenant without egress reaches a listener of this host".to_owned());
-        }
-    }
     let egress = Some(listener.place.to_string().parse().map_err(|fault| format!("{fault}"))?);
     let change = TenantSettings { egress, ..TenantSettings::default() };
     let listed = sandbox.amend(tenant, change, Vec::new(), true).await;
@@ -51,8 +43,25 @@ async fn tried(sandbox: &Sandbox, tenant: &Tenant) -> Result<Check, String> {
     ))
 }
 
+/// A listener of this host's that a tenant without egress does not reach; none where no program inside can try.
+pub(in crate::app::operate) async fn sealed(sandbox: &Sandbox, tenant: &Tenant) -> Result<Option<Listener>, String> {
+    let listener = Listener::open().await.map_err(|fault| fault.to_string())?;
+    let ask = format!("{ASK} {}", listener.place);
+    // Also without the proxy: this host's loopback is not the tenant's.
+    for text in [ask.clone(), format!("unset http_proxy; proxy={}; {ask}", listener.place)] {
+        let answer = output(sandbox, tenant, &text).await?;
+        if answer.contains(NO_CLIENT) {
+            return Ok(None);
+        }
+        if answer.contains(WORD) || listener.connections() > 0 {
+            return Err("a tenant without egress reaches a listener of this host".to_owned());
+        }
+    }
+    Ok(Some(listener))
+}
+
 /// Answers one word to everybody, and counts them.
-struct Listener {
+pub(in crate::app::operate) struct Listener {
     place: SocketAddr,
     connections: Arc<AtomicUsize>,
     _serving: Tasks,

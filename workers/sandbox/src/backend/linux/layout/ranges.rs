@@ -120,8 +120,8 @@ fn overlaps(first: u32, promised: &[(u64, u64)]) -> bool {
 /// Also the distance between ranges, so that an id of the host tells its tenant at a glance.
 const FIRST_RANGE: u32 = 100_000;
 
-/// Room for one tenant at the very end, above which no other range is given.
-const SET_ASIDE: u32 = u32::MAX / FIRST_RANGE * FIRST_RANGE - FIRST_RANGE;
+/// Room for two tenants at the very end, above which no other range is given.
+const SET_ASIDE: u32 = u32::MAX / FIRST_RANGE * FIRST_RANGE - 2 * FIRST_RANGE;
 
 /// How many ids a range has.
 pub(in crate::backend::linux) const RANGE: u32 = 65_536;
@@ -193,12 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_one_range_that_is_far_from_all_others() {
+    fn what_is_set_aside_are_two_ranges_that_are_far_from_all_others() {
         let state = tempfile::tempdir().unwrap();
         super::set_aside(state.path()).unwrap();
         let layout = Layout::open(state.path()).unwrap();
-        assert_eq!(layout.take_range().unwrap(), super::SET_ASIDE);
-        assert!(super::SET_ASIDE > 4_000_000_000 && super::SET_ASIDE.checked_add(super::RANGE).is_some());
+        let (one, other) = (layout.take_range().unwrap(), layout.take_range().unwrap());
+        assert_eq!((one, other), (super::SET_ASIDE, super::SET_ASIDE + super::FIRST_RANGE));
+        assert!(one > 4_000_000_000 && other.checked_add(super::RANGE).is_some());
+        assert!(layout.take_range().is_err(), "and no third");
     }
 
     #[test]
