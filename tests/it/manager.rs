@@ -84,9 +84,12 @@ impl Manager {
         }
     }
 
-    /// All that was said up to now.
-    fn drain(&self) {
-        while self.hears_within(Duration::from_millis(1)).is_some() {}
+    /// Waits until nothing was said for longer than the watchdog has patience.
+    fn hears_nothing_more(&self, why: &str) {
+        let deadline = kit::clock::now() + PATIENCE;
+        while let Some(message) = self.hears_within(3 * WATCHDOG) {
+            assert!(kit::clock::now() < deadline, "{why}: {message:?}");
+        }
     }
 }
 
@@ -215,8 +218,7 @@ fn the_watchdog_is_told_only_while_each_half_answers() {
         let held = service.child(half);
         signal(held.id, Signal::STOP);
         service.line_with("a half does not answer");
-        manager.drain();
-        assert_eq!(manager.hears_within(3 * WATCHDOG), None, "{half} is held");
+        manager.hears_nothing_more(half);
         signal(held.id, Signal::CONT);
         manager.hears("WATCHDOG");
     }
@@ -283,8 +285,7 @@ fn both_halves_alone_serve_on_the_sockets_that_they_are_handed_and_are_watched()
     let half = edge.child("__edge");
     signal(half.id, Signal::STOP);
     edge.line_with("a half does not answer");
-    of_edge.drain();
-    assert_eq!(of_edge.hears_within(3 * WATCHDOG), None);
+    of_edge.hears_nothing_more("the edge is held");
     signal(half.id, Signal::CONT);
     of_edge.hears("WATCHDOG");
     for (service, manager) in [(&mut edge, &of_edge), (&mut worker, &of_worker)] {
