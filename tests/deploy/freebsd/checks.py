@@ -456,11 +456,13 @@ def real_words(deploy):
         return
     host = Host(deploy)
     try:
-        host.run(MCP, "start")
-        host.run(FACULTIES, "start")
-        for call in host.calls("playground"):
+        for service in (MCP, SANDBOX, FACULTIES):
+            host.run(service, "start")
+        calls = host.calls("playground")
+        assert len(calls) == 3
+        for call in calls:
             words = call.argv[1:]
-            # Nothing is served: what is asked is whether the words are understood.
+            # Nothing is served, since no token file is there: what is asked is whether the words are understood.
             words = ["check-config", *words[1:]] if words[0] == "mcp-http" else words
             state = host.path("/tmp/state")
             words = [word.replace("/var/db/playground", str(state)) for word in words]
