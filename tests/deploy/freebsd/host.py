@@ -3,7 +3,7 @@
 Everything that they start writes down its arguments and its environment, and jexec what came through a pipe.
 """
 
-import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -186,10 +186,8 @@ class Host:
                 words = argv.read_bytes().decode("utf-8", "surrogateescape").split("\0")[:-1]
                 if name not in (None, words[0]):
                     continue
-                lines = Path(f"{at}.environ").read_bytes().decode("utf-8", "surrogateescape").split("\0")
-                environ = dict(line.split("=", 1) for line in lines if "=" in line)
                 pid = int(at.name.split(".")[0])
-                found.append(Call(words, environ, (pid, at.name.count("+")), place, at))
+                found.append(Call(words, environ(at), (pid, at.name.count("+")), place, at))
         return sorted(found, key=lambda call: call.order)
 
     def one(self, name: str) -> Call:
@@ -204,6 +202,15 @@ class Host:
 
     def close(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def environ(at: Path) -> dict[str, str]:
+    """As it was written down: by the kernel, or by sh."""
+    if Path(f"{at}.environ").exists():
+        lines = Path(f"{at}.environ").read_bytes().decode("utf-8", "surrogateescape").split("\0")
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+    text = Path(f"{at}.exports").read_bytes().decode("utf-8", "surrogateescape")
+    return dict(re.findall(r"^export (\w+)(?:='(.*?)')?$", text, re.M | re.S))
 
 
 CONFIGURATION = """\
