@@ -64,7 +64,7 @@ async fn serve(
     say: mpsc::Sender<FromWorker>,
 ) -> ExitCode {
     let opened = match sandboxes::open(&begin.state, begin.kind.clone()).await {
-        Ok(sandbox) => match sandbox.list().await {
+        Ok(sandbox) => match begun(&sandbox).await {
             Ok(tenants) => Ok((sandbox, tenants.len())),
             Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
         },
@@ -118,6 +118,12 @@ async fn serve(
         }
         (Ok(()), Ok(())) => ExitCode::SUCCESS,
     }
+}
+
+/// Who has a sandbox, after those run again that ran before.
+async fn begun(sandbox: &Sandbox) -> Result<Vec<sandbox::TenantStatus>, sandbox::backend::BackendError> {
+    sandbox.reattach().await?;
+    sandbox.list().await
 }
 
 /// Does what the supervisor says. Its end is the end of everything.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kit::Tenant;
 use sandbox::backend::host::{SshHost, Surroundings};
-use sandbox::backend::jail::{Network, Reach};
+use sandbox::backend::jail::{Dataset, HostPath, JailName, Network, Prefix, Quota, Reach, Relations, Snapshot};
 use sandbox::backend::{Kind, jail, lima};
 
 use super::failure::{Code, Failure};
@@ -15,6 +16,10 @@ pub(super) struct Backend {
     /// What isolates tenants: linux, jail or lima [default: linux; on FreeBSD jail, on macOS lima].
     #[arg(long, value_enum, hide_possible_values = true)]
     backend: Option<Name>,
+
+    /// Seconds that one program of the host may take, other than a tenant's command [default: jail 120, lima 600].
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    admin_limit_s: Option<u64>,
 
     #[command(flatten, next_help_heading = "With --backend jail")]
     jail: Jail,
@@ -42,23 +47,23 @@ struct Jail {
 
     /// The ZFS snapshot that a tenant begins as a clone of [default: aitemp/playground/template@base].
     #[arg(long, hide_short_help = true, value_name = "SNAPSHOT")]
-    jail_template_snapshot: Option<String>,
+    jail_template_snapshot: Option<Snapshot>,
 
     /// The dataset below which tenants' lie [default: aitemp/playground].
     #[arg(long, hide_short_help = true, value_name = "DATASET")]
-    jail_dataset_parent: Option<String>,
+    jail_dataset_parent: Option<Dataset>,
 
     /// What the names of jails begin with [default: playground].
     #[arg(long, hide_short_help = true, value_name = "PREFIX")]
-    jail_prefix: Option<String>,
+    jail_prefix: Option<Prefix>,
 
     /// The folder of tenants' piles [default: /aitemp/playground/piles].
     #[arg(long, hide_short_help = true, value_name = "DIR")]
-    jail_pile_root: Option<String>,
+    jail_pile_root: Option<HostPath>,
 
     /// The file that a new pile begins as a copy of [default: /aitemp/playground/bootstrap.pile].
     #[arg(long, hide_short_help = true, value_name = "FILE")]
-    jail_bootstrap_pile: Option<String>,
+    jail_bootstrap_pile: Option<HostPath>,
 
     /// Set no resource limits: the physical host owns them.
     #[arg(long, hide_short_help = true)]
@@ -66,18 +71,19 @@ struct Jail {
 
     /// What a tenant's files may take up; an empty text, 0 or none: no bound [default: 10G].
     #[arg(long, hide_short_help = true, value_name = "SIZE")]
-    jail_clone_refquota: Option<String>,
+    jail_clone_refquota: Option<Quota>,
 
     /// What all piles may take up together, where their folder is a dataset; as above [default: 50G].
     #[arg(long, hide_short_help = true, value_name = "SIZE")]
-    jail_pile_quota: Option<String>,
+    jail_pile_quota: Option<Quota>,
 
-    /// The collection in which a new tenant is entered as a person: 64 hex digits; a new tenant needs it.
+    /// The collection in which a new tenant is entered as a person: 64 hex digits; `none` for a template without
+    /// faculties. A new tenant needs it.
     #[arg(long, hide_short_help = true, value_name = "HANDLE", env = "PLAYGROUND_JAIL_RELATIONS_COLLECTION")]
-    jail_relations_collection: Option<String>,
+    jail_relations_collection: Option<Relations>,
 
-    /// What tenants reach: none; inherit, which is all that the host reaches with its own loopback; or
-    /// INTERFACE|ADDRESS [default: none].
+    /// What tenants reach: none; inherit, which is the host's whole network, and whatever listens on its loopback is
+    /// within their reach; or INTERFACE:ADDRESS, an address that the host has already [default: none].
     #[arg(long, hide_short_help = true, value_name = "NETWORK")]
     jail_network: Option<Network>,
 }
@@ -120,6 +126,21 @@ impl Backend {
         self.over(said, jail, lima)
     }
 
+    /// The same for showing what it would do, for which it need not be said where that would be.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn planned(&self) -> Result<Kind, Failure> {
+        match self.backend.unwrap_or(Name::Jail) {
+            Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail::Settings::default())?))),
+            Name::Linux | Name::Lima => self.kind(),
+        }
+    }
+
+    /// What a tenant's jail is called.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn jail_name(&self, tenant: &Tenant) -> JailName {
+        JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant)
+    }
+
     /// The name of what was said.
     #[cfg(feature = "mcp-http")]
     pub(super) fn said(&self) -> Option<&'static str> {
@@ -132,10 +153,20 @@ impl Backend {
         self.said().unwrap_or(Kind::OWN)
     }
 
-    fn over(&self, said: Option<Name>, jail: jail::Settings, lima: lima::Settings) -> Result<Kind, Failure> {
+    fn over(&self, said: Option<Name>, mut jail: jail::Settings, mut lima: lima::Settings) -> Result<Kind, Failure> {
+        if let Some(limit) = self.admin_limit_s {
+            (jail.admin_limit_s, lima.admin_limit_s) = (limit, limit);
+        }
         match self.backend.or(said).unwrap_or_else(Name::own) {
             Name::Linux => Ok(Kind::Linux),
-            Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail)?))),
+            Name::Jail => {
+                let settings = self.jail.over(jail)?;
+                if settings.reach == Reach::Unsaid {
+                    return Err(Failure::message(Code::Configuration, "it is not said which host has the jails")
+                        .hint("--jail-local means this one, --jail-host HOST another"));
+                }
+                Ok(Kind::Jail(Box::new(settings)))
+            }
             Name::Lima => Ok(Kind::Lima(Box::new(self.lima.over(lima)))),
         }
     }
@@ -150,40 +181,17 @@ impl Jail {
             let host: SshHost = host.parse().map_err(|fault| Failure::new(fault).code(Code::Usage))?;
             settings.reach = Reach::Ssh(host);
         }
-        if settings.reach == Reach::Unsaid {
-            return Err(Failure::message(Code::Configuration, "it is not said which host has the jails")
-                .hint("--jail-local means this one, --jail-host HOST another"));
-        }
-        for (flag, setting) in [
-            (&self.jail_template_snapshot, &mut settings.template_snapshot),
-            (&self.jail_dataset_parent, &mut settings.dataset_parent),
-            (&self.jail_prefix, &mut settings.prefix),
-            (&self.jail_pile_root, &mut settings.pile_root),
-            (&self.jail_bootstrap_pile, &mut settings.bootstrap_pile),
-        ] {
-            if let Some(said) = flag {
-                setting.clone_from(said);
-            }
-        }
-        for (flag, setting) in [
-            (&self.jail_clone_refquota, &mut settings.clone_refquota),
-            (&self.jail_pile_quota, &mut settings.pile_quota),
-        ] {
-            if let Some(said) = flag {
-                *setting = jail::quota(said);
-            }
-        }
+        said(&mut settings.template_snapshot, self.jail_template_snapshot.as_ref());
+        said(&mut settings.dataset_parent, self.jail_dataset_parent.as_ref());
+        said(&mut settings.prefix, self.jail_prefix.as_ref());
+        said(&mut settings.pile_root, self.jail_pile_root.as_ref());
+        said(&mut settings.bootstrap_pile, self.jail_bootstrap_pile.as_ref());
+        said(&mut settings.clone_refquota, self.jail_clone_refquota.as_ref());
+        said(&mut settings.pile_quota, self.jail_pile_quota.as_ref());
+        said(&mut settings.network, self.jail_network.as_ref());
         settings.external_rctl |= self.jail_external_rctl;
-        if let Some(network) = &self.jail_network {
-            settings.network = network.clone();
-        }
-        if let Some(collection) = &self.jail_relations_collection {
-            let is_hex = |sign: char| sign.is_ascii_digit() || ('a'..='f').contains(&sign);
-            if collection.len() != COLLECTION || !collection.chars().all(is_hex) {
-                return Err(Failure::message(Code::Usage, format!("`{collection}` is no handle of a collection"))
-                    .hint("it has 64 hex digits in lower case"));
-            }
-            settings.relations_collection = Some(collection.clone());
+        if self.jail_relations_collection.is_some() {
+            settings.relations_collection.clone_from(&self.jail_relations_collection);
         }
         settings.surroundings = surroundings();
         Ok(settings)
@@ -226,6 +234,12 @@ fn lima_settings() -> lima::Settings {
     lima::Settings::at(std::env::temp_dir().join("playground-sandbox"), user, surroundings())
 }
 
+fn said<T: Clone>(setting: &mut T, word: Option<&T>) {
+    if let Some(word) = word {
+        setting.clone_from(word);
+    }
+}
+
 fn surroundings() -> Surroundings {
     Surroundings::of(variable)
 }
@@ -234,5 +248,3 @@ fn surroundings() -> Surroundings {
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
 }
-
-const COLLECTION: usize = 64;

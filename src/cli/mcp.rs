@@ -46,7 +46,11 @@ impl Mcp {
             OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
             OpenError::Backend(_) => Failure::new(fault),
         })?;
-        let chosen = self.choose(&sandbox).await;
+        let begun = async {
+            sandbox.reattach().await?;
+            self.choose(&sandbox).await
+        };
+        let chosen = begun.await;
         let served = match chosen {
             Ok(tenant) => sandbox.serve_stdio(tenant.as_ref(), signals.next()).await.map_err(|fault| match &fault {
                 ServeError::ControlLost(_) => Failure::new(fault).code(Code::ControlLost),

@@ -78,7 +78,10 @@ impl User {
                 Verb::Stop(stop) => stop.run().await,
                 Verb::Disable(disable) => disable.run().await,
                 Verb::Enable(enable) => enable.run().await,
-                Verb::JailName(jail_name) => jail_name.run(),
+                Verb::JailName(jail_name) => {
+                    jail_name.run();
+                    Ok(())
+                }
                 Verb::Token(tokens) => tokens.run().await,
                 Verb::Destroy(destroy) => destroy.run().await,
             }

@@ -109,6 +109,7 @@ impl Half {
         let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
         let sandbox = door::own(&state, self.backend.kind()?).await?;
+        sandbox.reattach().await.map_err(Failure::new)?;
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);
         let socket = operator::bind(&state.operator_socket()).map_err(anyhow::Error::new)?;

@@ -22,6 +22,7 @@ const RULES: &[(&str, &[&str], &str)] = &[
     ("workers/sandbox/src/provider", &["serde_json", "rmcp", "crate::runner", "crate::tools"], "no JSON, no runner"),
     ("workers/sandbox/src/jobs", &["serde_json", "rmcp", "crate::tools", "crate::provider"], "the kernel is pure"),
     ("workers/sandbox/src/backend/linux", &["crate::backend::jail", "crate::backend::lima"], "backends are strangers"),
+    ("workers/sandbox/src/backend/jail", &["crate::backend::linux", "crate::backend::lima"], "backends are strangers"),
     ("workers/sandbox/src", &["rmcp::"], "only the kit names rmcp"),
     ("src/", &["rmcp::"], "only the kit names rmcp"),
 ];

@@ -34,8 +34,10 @@ impl Attach {
         let closed = door.close().await;
         let Answer::Attached { session } = answer? else { return Err(otherwise()) };
         // The members are the original's.
-        say::data(&json!({ "session_id": session, "persona": format!("{} assistant", self.name) }).to_string());
-        if !running {
+        let name = self.backend.name();
+        let persona = if name == "lima" { self.name.to_string() } else { format!("{} assistant", self.name) };
+        say::data(&json!({ "session_id": session, "persona": persona }).to_string());
+        if !running && name == "linux" {
             say::talk("no service runs on this state, so the sandbox started and was ended again");
         }
         closed

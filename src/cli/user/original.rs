@@ -15,14 +15,15 @@ use crate::identity::store::NewCredential;
 use crate::oauth::keeper::File;
 use crate::oauth::state::Gone;
 
-/// What the original called a tenant's jail.
+/// Print what a tenant's jail is called, for rules that the physical host has of it.
 #[derive(Debug, Args)]
 #[command(after_help = JAIL_NAME)]
 pub(super) struct JailName {
     #[arg(value_parser = Tenant::parse)]
     name: Tenant,
 
-    #[arg(long)]
+    /// The jail that the tenant's is inside of, for the name that the physical host knows it by.
+    #[arg(long, value_parser = parent_jail, value_name = "NAME")]
     parent_jail_name: Option<String>,
 
     #[command(flatten)]
@@ -66,13 +67,22 @@ struct Of {
 }
 
 impl JailName {
-    pub(super) fn run(&self) -> Result<(), Failure> {
-        self.backend.kind()?;
-        Err(Failure::message(
-            Code::Configuration,
-            format!("{} has no jail: the linux backend has namespaces without a name", self.name),
-        ))
+    pub(super) fn run(&self) {
+        let name = self.backend.jail_name(&self.name);
+        match &self.parent_jail_name {
+            Some(parent) => say::data(&format!("{parent}.{name}")),
+            None => say::data(&name.to_string()),
+        }
     }
+}
+
+/// The name of a jail that has others in it, as the physical host calls it.
+fn parent_jail(text: &str) -> Result<String, &'static str> {
+    let is_plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+    if text.is_empty() || !is_plain || text.starts_with('.') || text.ends_with('.') {
+        return Err("the name of a jail has letters, digits, `.`, `_` and `-`, and no dot at an end");
+    }
+    Ok(text.to_owned())
 }
 
 impl Tokens {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use sandbox::backend::host::SshHost;
-use sandbox::backend::jail::{Network, Reach};
+use sandbox::backend::jail::{Dataset, HostPath, Network, Prefix, Quota, Reach, Relations, Snapshot};
 use sandbox::backend::{jail, lima};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -34,15 +34,15 @@ pub struct Table {
 pub struct Jail {
     pub host: Option<SshHost>,
     pub local: Option<bool>,
-    pub template_snapshot: Option<String>,
-    pub dataset_parent: Option<String>,
-    pub prefix: Option<String>,
-    pub pile_root: Option<String>,
-    pub bootstrap_pile: Option<String>,
+    pub template_snapshot: Option<Snapshot>,
+    pub dataset_parent: Option<Dataset>,
+    pub prefix: Option<Prefix>,
+    pub pile_root: Option<HostPath>,
+    pub bootstrap_pile: Option<HostPath>,
     pub external_rctl: Option<bool>,
-    pub clone_refquota: Option<String>,
-    pub pile_quota: Option<String>,
-    pub relations_collection: Option<String>,
+    pub clone_refquota: Option<Quota>,
+    pub pile_quota: Option<Quota>,
+    pub relations_collection: Option<Relations>,
     pub network: Option<Network>,
 }
 
@@ -79,33 +79,25 @@ impl Jail {
             (_, Some(host)) => settings.reach = Reach::Ssh(host.clone()),
             (Some(false) | None, None) => {}
         }
-        for (said, setting) in [
-            (&self.template_snapshot, &mut settings.template_snapshot),
-            (&self.dataset_parent, &mut settings.dataset_parent),
-            (&self.prefix, &mut settings.prefix),
-            (&self.pile_root, &mut settings.pile_root),
-            (&self.bootstrap_pile, &mut settings.bootstrap_pile),
-        ] {
-            if let Some(said) = said {
-                setting.clone_from(said);
-            }
-        }
-        for (said, setting) in
-            [(&self.clone_refquota, &mut settings.clone_refquota), (&self.pile_quota, &mut settings.pile_quota)]
-        {
-            if let Some(said) = said {
-                *setting = jail::quota(said);
-            }
-        }
-        if let Some(external) = self.external_rctl {
-            settings.external_rctl = external;
-        }
+        said(&mut settings.template_snapshot, self.template_snapshot.as_ref());
+        said(&mut settings.dataset_parent, self.dataset_parent.as_ref());
+        said(&mut settings.prefix, self.prefix.as_ref());
+        said(&mut settings.pile_root, self.pile_root.as_ref());
+        said(&mut settings.bootstrap_pile, self.bootstrap_pile.as_ref());
+        said(&mut settings.external_rctl, self.external_rctl.as_ref());
+        said(&mut settings.clone_refquota, self.clone_refquota.as_ref());
+        said(&mut settings.pile_quota, self.pile_quota.as_ref());
+        said(&mut settings.network, self.network.as_ref());
         if self.relations_collection.is_some() {
             settings.relations_collection.clone_from(&self.relations_collection);
         }
-        if let Some(network) = &self.network {
-            settings.network = network.clone();
-        }
+    }
+}
+
+/// Puts a word in the place of what was there, if there is one.
+fn said<T: Clone>(setting: &mut T, word: Option<&T>) {
+    if let Some(word) = word {
+        setting.clone_from(word);
     }
 }
 

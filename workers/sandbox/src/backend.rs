@@ -131,6 +131,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes the pile that tenants shared, and says whether there was one. The caller knows that nobody has it.
     fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>>;
 
+    /// Starts again what ran before this host or this service was started anew, and says how many. Called when serving
+    /// begins; one that does not start is logged and holds nobody else up.
+    fn reattach(&self) -> Pending<'_, Result<usize, BackendError>> {
+        Box::pin(async { Ok(0) })
+    }
+
     /// Ends every tenant's processes, with proof; nothing is started afterwards.
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>>;
 }

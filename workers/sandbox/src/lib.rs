@@ -227,6 +227,14 @@ impl Sandbox {
         }
     }
 
+    /// Starts again what ran before, so that a service begins as its predecessor ended; how many sandboxes that were.
+    ///
+    /// # Errors
+    /// When it cannot be found out what there is.
+    pub async fn reattach(&self) -> Result<usize, BackendError> {
+        self.provider.backend().reattach().await
+    }
+
     /// Ends every job and every tenant's processes, with proof. Nothing is started afterwards.
     ///
     /// # Errors

@@ -25,6 +25,20 @@ impl Kind {
         _ => "linux",
     };
 
+    /// The same with names of its own, for a tenant that is made to try the host and is nobody's: what it makes and removes
+    /// is never a tenant's.
+    #[must_use]
+    pub fn aside(&self) -> Self {
+        match self {
+            Self::Linux => Self::Linux,
+            Self::Jail(settings) => Self::Jail(Box::new(settings.aside())),
+            Self::Lima(settings) => {
+                let instance_prefix = format!("trial-{}", settings.instance_prefix);
+                Self::Lima(Box::new(lima::Settings { instance_prefix, ..(**settings).clone() }))
+            }
+        }
+    }
+
     /// As credentials and flags spell it.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -1,0 +1,26 @@
+//! What jails can prove on a host, and what they let a tenant reach.
+
+use super::fault::JailFault;
+use super::jails::Jails;
+use super::text::Network;
+use crate::backend::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, UidMap};
+
+pub(super) async fn assurances(jails: &Jails) -> Result<Assurances, JailFault> {
+    let bounded = if jails.settings.external_rctl { "rctl of the physical host" } else { "rctl" };
+    Ok(Assurances {
+        uid_map: UidMap::Jail,
+        proof: if jails.is_proof() { Proof::Reaper } else { Proof::None },
+        append_only: if jails.is_secure().await? { AppendOnly::Enforced } else { AppendOnly::Clearable },
+        disk_quota: if jails.settings.clone_refquota.some().is_some() { DiskQuota::Hard } else { DiskQuota::None },
+        leftovers: Leftovers::Awaited,
+        limits: ["memory", "processes", "cpu", "open files"].map(|limit| (limit, bounded)).to_vec(),
+    })
+}
+
+pub(super) fn egress(network: &Network) -> Option<String> {
+    match network {
+        Network::None => None,
+        Network::Inherit => Some("the host's own network, its loopback included".to_owned()),
+        Network::Address(interface, address) => Some(format!("what {address} on {interface} of the host can reach")),
+    }
+}

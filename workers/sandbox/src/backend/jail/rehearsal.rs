@@ -1,0 +1,113 @@
+//! What would be run on a host, without running it: the backend itself, on a host that is only pretended.
+//!
+//! What is shown is what is done, since the same code does both. The pretended host believes everything it is told; what a
+//! real one may refuse does not show here.
+
+mod script;
+mod world;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kit::Tenant;
+
+pub use self::script::render;
+#[cfg(test)]
+pub(super) use self::world::World;
+#[cfg(not(test))]
+use self::world::World;
+use super::ask::{Act, Host};
+use super::fault::JailFault;
+use super::jails::Jails;
+use super::settings::Settings;
+use crate::backend::{CommandSpec, Shell};
+use crate::settings::TenantSettings;
+
+/// What is rehearsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Create,
+    Open,
+    /// A command for the tenant's login shell.
+    Exec(String),
+    Stop,
+    Destroy,
+    /// The end of everything that runs.
+    Clean,
+    /// What a service does when it starts.
+    Sweep,
+}
+
+/// What of the tenant is on the host before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Absent,
+    Stopped,
+    Running,
+}
+
+/// How the host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub before: Before,
+    /// Whether the host is a jail itself.
+    pub is_jailed: bool,
+    /// Whether the kernel counts what jails use.
+    pub racct: bool,
+}
+
+/// What would be done, in order, and what would come of it.
+///
+/// # Errors
+/// When the pretended host cannot be brought to where this begins.
+pub async fn rehearse(
+    settings: &Settings,
+    setting: Setting,
+    tenant: &Tenant,
+    verb: Verb,
+) -> Result<(Vec<Act>, Result<(), JailFault>), JailFault> {
+    let world = Arc::new(World::new(settings, setting));
+    let limit = settings.admin_limit();
+    let jails = |host| Jails::new(settings.clone(), host, TenantSettings::default(), pretended_key);
+    if setting.before != Before::Absent {
+        let before = jails(Host::new(Arc::clone(&world) as _, limit));
+        before.provision(tenant, &TenantSettings::default()).await?;
+        if setting.before == Before::Stopped {
+            before.stop(&before.places(tenant).await?).await?;
+        }
+    }
+    let script = Arc::new(Mutex::new(Vec::new()));
+    let jails = jails(Host::scripted(world, limit, Arc::clone(&script)));
+    let done = perform(&jails, tenant, verb).await;
+    let acts = std::mem::take(&mut *script.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((acts, done))
+}
+
+async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailFault> {
+    match verb {
+        Verb::Create => jails.provision(tenant, &TenantSettings::default()).await.map(|_| ()),
+        Verb::Open => jails.attach(tenant).await.map(|_| ()),
+        Verb::Exec(command) => {
+            let places = jails.attach(tenant).await?;
+            let spec = CommandSpec { command, shell: Shell::Login, cwd: None, stdin: false };
+            // The pretended host starts everything.
+            let _ = jails.start(tenant, &places.jail, &spec);
+            Ok(())
+        }
+        Verb::Stop => jails.stop(&jails.known(tenant).await?).await,
+        Verb::Destroy => jails.destroy(tenant, false).await,
+        Verb::Clean => {
+            for tenant in jails.tenants().await? {
+                if jails.ran(&tenant) {
+                    jails.stop(&jails.known(&tenant).await?).await?;
+                }
+            }
+            Ok(())
+        }
+        Verb::Sweep => jails.attach_all().await.map(|_| ()),
+    }
+}
+
+/// No secret: it is shown to nobody, and is always the same.
+fn pretended_key() -> String {
+    "0123456789abcdef".repeat(4)
+}
