@@ -51,6 +51,8 @@ mod place;
 mod quickstart;
 #[cfg(feature = "mcp-http")]
 mod reload;
+#[cfg(feature = "mcp-http")]
+mod sandbox;
 mod say;
 #[cfg(feature = "mcp-http")]
 mod serve;
@@ -146,6 +148,8 @@ enum Verb {
     Doctor(doctor::Doctor),
     #[cfg(feature = "mcp-http")]
     Clean(Box<clean::Clean>),
+    #[cfg(feature = "mcp-http")]
+    Sandbox(sandbox::Sandbox),
     /// Look at the record of calls, and check that it was not changed.
     #[cfg(feature = "mcp-http")]
     Audit(audit::Audit),
@@ -217,6 +221,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Clean(clean) => clean.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Sandbox(sandbox) => sandbox.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::CheckConfig(check) => {
             return check.run(verbosity).map_or_else(|failure| report(&failure), ExitCode::from);
         }
@@ -266,6 +272,7 @@ impl Verb {
             | Self::Shell(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Sandbox(_)
             | Self::Clean(_) => false,
         }
     }

@@ -85,6 +85,9 @@ mod oauth_state;
 mod operator;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod plans;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod process;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
