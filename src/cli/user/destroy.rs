@@ -79,15 +79,16 @@ impl Destroy {
             return Ok(());
         }
         self.confirm(&there)?;
-        // First, so that nothing new is started in the sandbox that goes.
+        // First, so that no client renews its tokens meanwhile. The tokens go last: where the sandbox cannot be removed, all
+        // that is needed for trying again is there still.
         let logins = oauth::remove_tenant(&logins, &self.name).await?;
+        if there.sandbox || (self.delete_pile && there.pile.is_some()) {
+            door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await?;
+        }
         let revoked = store::remove_tenant(ledger, &self.name).await?;
         state.forget_import(&self.name)?;
         if self.store.named().is_none() {
             state.forget_token(&self.name)?;
-        }
-        if there.sandbox || (self.delete_pile && there.pile.is_some()) {
-            door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await?;
         }
         let what = self.delete_pile.then(|| "with its pile".to_owned());
         act::record(state.path(), &Act::new("user destroy").of(&self.name).with(what));
