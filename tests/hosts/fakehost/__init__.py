@@ -12,7 +12,7 @@ from . import faults
 from .world import Failed, Refused, World
 
 PROGRAMS = {
-    "freebsd": "zfs mount umount jail jls jexec rctl sysctl chflags",
+    "freebsd": "zfs mount umount jail jls jexec rctl sysctl chflags ifconfig",
     "files": "mkdir cp mv ln rm rmdir chmod chown touch cat head cmp truncate readlink stat tee mktemp sh",
     "lima": "limactl",
     "remote": "ssh sudo timeout",

@@ -6,6 +6,7 @@ redirection does is not seen here.
 
 import os
 import re
+import sys
 
 from .freebsd import options
 from .processes import run
@@ -69,33 +70,35 @@ def without_following(words, first):
 
 
 def stat(world, argv):
-    chosen, paths = options(argv, "nqLf:")
+    """Of any path: looking harms nothing."""
+    chosen, paths = options(argv, "nLf:")
     if "-f" not in chosen:
         raise Refused("stat without a format")
-    for path in paths:
-        with world.model() as model:
-            led = operand(world, model, path)
-        try:
-            its = os.stat(led) if "-L" in chosen else os.lstat(led)
-        except OSError as fault:
-            if "-q" in chosen:
-                return 1
-            raise Failed(f"{path}: stat: {fault.strerror}") from None
-        print(re.sub(r"%(\w?[a-zA-Z])", lambda found: field(found[1], its, path), chosen["-f"]),
-              end="" if "-n" in chosen else "\n")
-    return 0
+    code = 0
+    with world.model() as model:
+        for path in paths:
+            led = through(model, path)
+            try:
+                its = os.stat(led) if "-L" in chosen else os.lstat(led)
+            except OSError as fault:
+                print(f"stat: {path}: stat: {fault.strerror}", file=sys.stderr)
+                code = 1
+                continue
+            flags = ",".join(model["flags"].get(led, [])) or "-"
+            text = re.sub(r"%([LHS]?[a-zA-Z])", lambda found: field(found[1], its, path, flags), chosen["-f"])
+            print(text, end="" if "-n" in chosen else "\n")
+    return code
 
 
-def field(letter, its, path):
+def field(letter, its, path, flags):
     ours = its.st_uid == os.geteuid()
     kinds = {0o04: "Directory", 0o10: "Regular File", 0o12: "Symbolic Link"}
     known = {
-        "i": its.st_ino, "l": its.st_nlink, "z": its.st_size, "d": its.st_dev, "N": path,
+        "Sf": flags, "i": its.st_ino, "l": its.st_nlink, "z": its.st_size, "d": its.st_dev, "N": path,
         "u": 0 if ours else its.st_uid, "Su": "root" if ours else str(its.st_uid),
         "g": 0 if ours else its.st_gid, "Sg": "wheel" if ours else str(its.st_gid),
         "p": oct(its.st_mode)[2:], "Lp": oct(its.st_mode & 0o777)[2:], "HT": kinds.get(its.st_mode >> 12, "Other"),
     }
-    # `%Lp` is the low part, and `%A` and `%B` are what this table lacks.
     if letter not in known:
         raise Refused(f"stat -f %{letter}")
     return str(known[letter])

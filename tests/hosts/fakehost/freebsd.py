@@ -85,7 +85,9 @@ def zfs_get(world, argv):
     properties, name = exactly(operands, 2)
     columns = chosen.get("-o", "name,property,value,source").split(",")
     with world.model() as model:
-        known = {"type": "filesystem", "name": name, **dataset(model, name)}
+        known = {"type": "filesystem", "name": name, "referenced": "96K", **dataset(model, name)}
+    if "-p" in chosen:
+        known = {key: exact(value) if key in SIZES else value for key, value in known.items()}
     if "-H" not in chosen:
         print("\t".join(column.upper() for column in columns))
     for each in properties.split(","):
@@ -94,6 +96,15 @@ def zfs_get(world, argv):
         if "-s" not in chosen or local in chosen["-s"].split(","):
             print("\t".join(row[column] for column in columns))
     return 0
+
+
+SIZES = ("referenced", "refquota", "quota")
+
+
+def exact(size):
+    """A size as `-p` shows it."""
+    number, unit = re.fullmatch(r"([0-9]+)([KMGT]?)", size.replace("none", "0")).groups()
+    return str(int(number) << 10 * " KMGT".index(unit or " "))
 
 
 def zfs_set(world, argv):
@@ -350,6 +361,17 @@ def sysctl(world, argv):
     return 0
 
 
+def ifconfig(world, argv):
+    (name,) = exactly(argv[1:], 1)
+    with world.model() as model:
+        if name not in model["interfaces"]:
+            raise Failed(f"interface {name} does not exist")
+        print(f"{name}: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500")
+        for family, address in model["interfaces"][name]:
+            print(f"\t{family} {address} {'netmask 0xffffff00' if family == 'inet' else 'prefixlen 64'}")
+    return 0
+
+
 def chflags(world, argv):
     privileged()
     _, operands = options(argv, "h")
@@ -373,4 +395,4 @@ def chflags(world, argv):
 
 
 PROGRAMS = {"zfs": zfs, "mount": mount, "umount": umount, "jail": jail, "jls": jls, "jexec": jexec, "rctl": rctl,
-            "sysctl": sysctl, "chflags": chflags}
+            "sysctl": sysctl, "chflags": chflags, "ifconfig": ifconfig}

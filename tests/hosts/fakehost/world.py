@@ -79,6 +79,7 @@ class World:
             "flags": {},
             "machines": {},
             "hosts": ["jailhost"],
+            "interfaces": {"em1": [["inet", "192.0.2.7"]]},
             "sudo": True,
             "calls": 0,
             "sysctls": {
