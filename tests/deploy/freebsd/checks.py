@@ -379,6 +379,7 @@ for name, text in NOT_ATTACHED:
         host.model("attach", text)
         for told in host.run(FACULTIES, "start", "forcestart"):
             ends(told, 1, err="was not started: playground user attach")
+            assert "jq cannot read" not in told.err, told
         assert not host.calls("jexec") and not host.calls("daemon")
 
 

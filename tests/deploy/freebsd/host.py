@@ -151,7 +151,8 @@ class Host:
 
         A step that begins with `!` is a line of sh. What the steps print is returned, one each.
         """
-        lines = ["cd /root"]
+        # As a login leaves it: core files allowed, and what is made is for all to read.
+        lines = ["cd /root", "ulimit -c unlimited", "umask 022"]
         setpriv = f"/host/bin/setpriv --reuid={uid} --regid={uid} --clear-groups " if uid else ""
         shell = "/host/bin/dash /bin/sh" if uid else "/bin/sh"
         words = " ".join(f"{name}='{value}'" for name, value in
