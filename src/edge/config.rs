@@ -45,10 +45,10 @@ pub struct Connections {
     /// Streams of one HTTP/2 connection at a time.
     pub most_streams: u32,
     pub handshake: Duration,
-    /// TLS handshakes under way, each of which holds a connection slot: half of those, so that a client that says nothing
-    /// keeps out others no sooner than on a door without TLS, and those that are served keep theirs.
+    /// TLS handshakes under way, each of which holds a connection slot: half of those at the most, so that those that are
+    /// served keep theirs. Beyond it the oldest goes, of whichever address has the most under way.
     pub most_handshakes: usize,
-    /// Of those, from one address, so that none alone keeps the others out; exempt are the same as from the limit of its
+    /// Of those, from one address, beyond which its own oldest goes; exempt are the same as from the limit of its
     /// connections.
     pub most_handshakes_per_address: usize,
 }

@@ -2,6 +2,9 @@
 //!
 //! The slot is taken before accept: at capacity clients wait in the kernel's backlog and not in our memory.
 
+#[cfg(feature = "tls")]
+mod handshakes;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +22,9 @@ use crate::edge::network::Network;
 use crate::edge::redirect::Challenges;
 use crate::edge::seldom::Seldom;
 use crate::edge::{Conversation, proxy_protocol};
+
+#[cfg(feature = "tls")]
+use handshakes::Handshakes;
 
 /// A bound listener, and whether it speaks TLS.
 pub struct Door {
@@ -44,13 +50,10 @@ pub(crate) struct Hall {
     redirecting: Conversation,
     slots: Arc<Semaphore>,
     #[cfg(feature = "tls")]
-    handshakes: Arc<Semaphore>,
+    handshakes: Handshakes,
     #[cfg(feature = "tls")]
     handshake: Duration,
-    /// Of each address, the handshakes under way.
-    #[cfg(feature = "tls")]
-    shaking: Addresses,
-    /// When clients were turned away for others' handshakes.
+    /// When clients were let go for others' handshakes.
     #[cfg(feature = "tls")]
     shaken: Seldom,
     addresses: Addresses,
@@ -135,11 +138,12 @@ impl Hall {
             redirecting,
             slots: Arc::new(Semaphore::new(limits.most)),
             #[cfg(feature = "tls")]
-            handshakes: Arc::new(Semaphore::new(limits.most_handshakes.min(limits.most / 2).max(1))),
+            handshakes: Handshakes::new(
+                limits.most_handshakes.min(limits.most / 2).max(1),
+                limits.most_handshakes_per_address,
+            ),
             #[cfg(feature = "tls")]
             handshake: limits.handshake,
-            #[cfg(feature = "tls")]
-            shaking: Addresses::new(limits.most_handshakes_per_address),
             #[cfg(feature = "tls")]
             shaken: Seldom::default(),
             addresses: Addresses::new(limits.most_per_address),
@@ -241,22 +245,21 @@ impl Hall {
     #[cfg(feature = "tls")]
     async fn secure(&self, stream: TcpStream, arrival: Arrival, identities: &crate::edge::tls::Identities) {
         let client = arrival.client;
-        let Some(share) = self.shaking.count(arrival) else {
-            tracing::debug!(%client, "an address has too many TLS handshakes under way");
-            return;
+        // Never queued: who waits here holds a slot that a ready client could use.
+        let (mut turn, was_full) = self.handshakes.begin(arrival);
+        if was_full && self.shaken.is_due() {
+            tracing::warn!("too many TLS handshakes are under way, and those that take longest are let go");
+        }
+        let mut stopping = self.stopping.clone();
+        let shaken = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+            () = turn.lost() => return tracing::debug!(%client, "a TLS handshake made room for another"),
+            shaken = timeout(self.handshake, identities.accept(stream)) => shaken,
         };
-        // Refused rather than queued: who waits here holds a slot that a ready client could use.
-        let Ok(turn) = Arc::clone(&self.handshakes).try_acquire_owned() else {
-            if self.shaken.is_due() {
-                tracing::warn!(%client, "too many TLS handshakes are under way, and clients are turned away");
-            }
-            return;
-        };
-        match timeout(self.handshake, identities.accept(stream)).await {
-            Ok(Ok((stream, protocol))) => {
-                drop((turn, share));
-                self.conversation.serve(stream, arrival, Some(protocol)).await;
-            }
+        drop(turn);
+        match shaken {
+            Ok(Ok((stream, protocol))) => self.conversation.serve(stream, arrival, Some(protocol)).await,
             Ok(Err(fault)) => tracing::debug!(%client, %fault, "a TLS handshake failed"),
             Err(_late) => tracing::debug!(%client, "a TLS handshake took too long"),
         }

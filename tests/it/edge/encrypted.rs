@@ -91,17 +91,34 @@ async fn who_does_not_shake_hands_is_let_go_and_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn handshakes_under_way_have_a_limit() {
+async fn beyond_so_many_handshakes_the_oldest_is_let_go_and_a_newcomer_is_served() {
     let (worker, certificate) = (Worker::plain().await, Certificate::new());
     let edge = Setting::sandbox(&worker)
         .tls(identity(&certificate))
-        .with(|config| config.connections.most_handshakes = 1)
+        .with(|config| {
+            config.connections.most_handshakes = 3;
+            config.connections.handshake = Duration::from_secs(600);
+        })
         .start()
         .await;
-    let first = edge.client().await;
-    let mut second = edge.client().await;
-    second.rest().await;
-    drop(first);
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let mut client = edge.client().await;
+        client.send(b"\x16").await;
+        silent.push(client);
+    }
+    for oldest in 0..2 {
+        // It has shaken hands, so it takes no place any more.
+        let stream = connect(&edge, &certificate, &[b"h2"]).await;
+        assert_eq!(Multiplexed::over(stream).await.post(MODERN, MODERN_LIST).await.status(), 200);
+        if oldest == 0 {
+            silent[0].rest().await;
+        }
+    }
+    assert!(silent[1].offer(b"\x03").await && silent[2].offer(b"\x03").await, "two have room beside one");
+    let _fourth = edge.client().await;
+    let _fifth = edge.client().await;
+    silent[1].rest().await;
 }
 
 #[test]
