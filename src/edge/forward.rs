@@ -26,6 +26,7 @@ mod opening;
 mod pool;
 mod pools;
 mod relay;
+mod rewrites;
 mod sse;
 
 use std::future::Future;
@@ -54,6 +55,7 @@ use eras::Way;
 use leave::{Exchange, Leave, Rest};
 use manner::{Caches, Manner};
 use relay::{Relay, Terms};
+use rewrites::Rewrites;
 
 /// The last stage.
 #[derive(Clone)]
@@ -199,6 +201,11 @@ impl Shared {
         {
             let change = |text: &[u8]| catalogue::message(text, principal.reach(), caches);
             edited::read(&mut relay, shape == Shape::Events, self.limits.most_buffered_bytes, change).await?;
+        }
+        if manner.replays && !principal.reach().is_whole() {
+            let reach = Arc::clone(principal.reach());
+            let change = Box::new(move |text: &[u8]| catalogue::message(text, &reach, false));
+            relay.rewrites(Rewrites::new(self.limits.most_buffered_bytes, change));
         }
         let mut answer =
             Response::new(if shape == Shape::Nothing { crate::edge::empty() } else { relay.boxed_unsync() });

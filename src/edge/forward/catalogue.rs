@@ -1,7 +1,7 @@
 //! The answer to `tools/list` for a credential with bounds: the tools that it may call, and no other.
 //!
-//! It is for the eye alone: what is not in the list is refused when it is called. So an answer that is fetched again from
-//! a worker's stream is not looked at.
+//! It is for the eye alone: what is not in the list is refused when it is called. An answer that is fetched again from a
+//! session's stream is looked at like the first one.
 
 use serde_json::value::RawValue;
 

@@ -8,6 +8,8 @@ use super::farewell::Farewell;
 pub(super) struct Manner {
     /// A stream that may stay silent for ever, and ends when the edge stops or the credential is revoked.
     pub(super) endless: bool,
+    /// What was said before may come again on it.
+    pub(super) replays: bool,
     /// The worker would take our leaving for a cancellation that the client did not mean.
     pub(super) outlives_client: bool,
     pub(super) opening: bool,
@@ -30,6 +32,7 @@ impl Manner {
                 let endless = matches!(call, Call::Stream);
                 return Self {
                     endless,
+                    replays: endless,
                     outlives_client: false,
                     opening: false,
                     discovers: false,
@@ -52,6 +55,7 @@ impl Manner {
         };
         Self {
             endless: listens,
+            replays: false,
             outlives_client: message.era == Era::Legacy && session.is_some_and(|session| session.upstream.is_none()),
             opening: message.era == Era::Opening,
             discovers: message.era == Era::Modern && message.kind.method() == Some("server/discover"),

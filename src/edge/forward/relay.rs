@@ -20,6 +20,7 @@ use super::deadline::Deadline;
 use super::farewell::{Farewell, completed, event};
 use super::leave::{Leave, read_out};
 use super::pool::Wire;
+use super::rewrites::Rewrites;
 use super::sse::Events;
 use silence::Silence;
 
@@ -38,6 +39,7 @@ pub(super) struct Relay {
     parted: bool,
     leave: Option<Leave>,
     farewell: Farewell,
+    rewrites: Option<Rewrites>,
     terms: Terms,
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Why the answer was cut.
@@ -81,6 +83,7 @@ impl Relay {
             parted: false,
             leave,
             farewell,
+            rewrites: None,
             terms,
             ends,
             why: None,
@@ -101,6 +104,11 @@ impl Relay {
     /// Ends the stream when `ends` resolves, saying farewell.
     pub(super) fn ends_when(&mut self, ends: Pin<Box<dyn Future<Output = ()> + Send>>) {
         self.ends = Some(ends);
+    }
+
+    /// Has the client see some of the stream's messages otherwise.
+    pub(super) fn rewrites(&mut self, rewrites: Rewrites) {
+        self.rewrites = Some(rewrites);
     }
 
     /// Puts back what was read ahead.
@@ -231,6 +239,15 @@ impl Body for Relay {
                         break;
                     }
                     this.follow(&mut data);
+                    if let Some(rewrites) = &mut this.rewrites {
+                        match rewrites.pass(&data) {
+                            Ok(told) => data = told,
+                            Err(cause) => {
+                                this.break_off(Some(cause));
+                                break;
+                            }
+                        }
+                    }
                     this.spoken = this.heard;
                     // A reader that was told the length does not ask for more after the last byte.
                     if this.worker.as_ref().is_some_and(|(body, _)| body.is_end_stream()) {

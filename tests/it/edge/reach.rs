@@ -256,3 +256,35 @@ async fn what_scopes_do_not_open_is_refused_with_the_scope_that_would() {
     client.request("GET", "/mcp", &[("authorization", &bearer)], None).await;
     assert_eq!(client.answer().await.status, 403);
 }
+
+#[tokio::test]
+async fn a_list_that_comes_again_on_a_sessions_stream_shows_no_more_than_the_first_one() {
+    let worker = Worker::scripted(|arrival, mut talk| async move {
+        match (arrival.method.as_str(), arrival.rpc_method().as_str()) {
+            (_, "initialize") => talk.json("Mcp-Session-Id: UPSTREAM\r\n", &arrival.result()).await,
+            ("GET", _) => {
+                talk.events().await;
+                let stream = format!(": hello\n\nid: 7\ndata: {}\n\ndata: {{\"n\":1}}\n\n", shown("7", TOOLS));
+                let (one, other) = stream.split_at(stream.len() / 2);
+                talk.chunk(one).await;
+                talk.chunk(other).await;
+                talk.last_chunk().await;
+            }
+            _ => talk.reply(&arrival).await,
+        }
+        Next::Keep(talk)
+    })
+    .await;
+    let edge = Setting::native(&[("alice", &worker)]).start().await;
+    let tokens = mint(&edge, &[some(), Reach::default()]);
+    let session = opened(&edge, &tokens[0]).await;
+    for (token, tools) in [(&tokens[0], LEFT), (&tokens[1], TOOLS)] {
+        let mut client = edge.client().await;
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("mcp-session-id", &session), ("last-event-id", "6")];
+        client.request("GET", "/mcp", &headers, None).await;
+        let answer = client.answer().await;
+        let told = format!(": hello\n\nid: 7\ndata: {}\n\ndata: {{\"n\":1}}\n\n", shown("7", tools));
+        assert_eq!((answer.status, answer.text()), (200, told.as_str()));
+    }
+}
