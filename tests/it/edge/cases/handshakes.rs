@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
+use tokio::sync::watch;
 
 use crate::edge::certificate::Certificate;
 use crate::edge::encrypted::{connect, identity, trusting};
 use crate::edge::multiplexed::Multiplexed;
 use crate::edge::setting::{MODERN, MODERN_LIST, Setting, within};
-use crate::edge::worker::Worker;
+use crate::edge::worker::{Next, Worker};
 
 /// Of each kind: three hundred in all.
 const EACH: usize = 50;
@@ -64,4 +65,47 @@ async fn three_hundred_that_do_not_shake_hands_keep_no_good_one_waiting_and_are_
     }
     let stream = connect(&edge, &certificate, &[b"h2"]).await;
     assert_eq!(Multiplexed::over(stream).await.post(MODERN, MODERN_LIST).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_stop_ends_half_shaken_and_idle_connections_at_once_and_a_call_over_tls_gets_its_answer() {
+    let (go, turn) = watch::channel(false);
+    let worker = Worker::scripted(move |arrival, mut talk| {
+        let mut turn = turn.clone();
+        async move {
+            turn.wait_for(|turn| *turn).await.unwrap();
+            talk.reply(&arrival).await;
+            Next::Keep(talk)
+        }
+    })
+    .await;
+    let certificate = Certificate::new();
+    let mut edge = Setting::sandbox(&worker)
+        .tls(identity(&certificate))
+        .with(|config| config.connections.handshake = Duration::from_secs(600))
+        .start()
+        .await;
+    let mut crowd = Vec::new();
+    for sent in [&b""[..], b"\x16", b"\x16\x03\x01\x40\x00"] {
+        let mut client = edge.client().await;
+        client.send(sent).await;
+        crowd.push(client);
+    }
+    let mut idle = Multiplexed::over(connect(&edge, &certificate, &[b"h2"]).await).await;
+    let mut busy = Multiplexed::over(connect(&edge, &certificate, &[b"h2"]).await).await;
+    let call = busy.post(MODERN, MODERN_LIST);
+    let stop = async {
+        worker.arrivals(1).await;
+        edge.tell_to_stop();
+        idle.closed().await;
+        for client in &mut crowd {
+            client.rest().await;
+        }
+        go.send_replace(true);
+    };
+    let (answer, ()) = tokio::join!(call, stop);
+    assert_eq!(answer.status(), 200);
+    assert!(crate::edge::multiplexed::text(answer).await.contains("tools/list"));
+    drop(busy);
+    assert_eq!(edge.drained().await.cut, 0);
 }
