@@ -1,6 +1,6 @@
 //! The record of who called what, for whoever has to answer for it later.
 //!
-//! One line of JSON for each exchange with a known credential, and one for each act of an operator. Each carries the
+//! One line of JSON for each exchange with a known credential or about a login, and one for each act of an operator. Each carries the
 //! SHA-256 over the hash of the line before it and its own bytes, so what was changed, taken out, moved or cut
 //! afterwards is found; the newest hash has to be kept elsewhere by whoever fears that all of it is written anew. No
 //! line has a token, a session's id or a call's arguments, unless an operator asked for those; a hash of the arguments'

@@ -8,10 +8,12 @@ pub mod store;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
+use crate::store::Digest;
 use reach::Reach;
 
 /// An authenticated caller.
@@ -21,6 +23,16 @@ pub struct Principal {
     catalogue: Catalogue,
     credential: CredentialId,
     reach: Arc<Reach>,
+    pass: Option<Pass>,
+}
+
+/// A token that ends by itself, shown in the place of a credential. What outlasts the request ends with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Of a login here, which can be taken back before.
+    Login { token: Digest, ends: Duration },
+    /// Of another server. Both end then, since the Unix epoch.
+    Elsewhere { ends: Duration },
 }
 
 /// What a tenant reaches: one catalogue, never a union.
@@ -44,12 +56,23 @@ pub struct NotAnId;
 
 impl Principal {
     pub(crate) fn new(tenant: Tenant, catalogue: Catalogue, credential: CredentialId) -> Self {
-        Self { tenant, catalogue, credential, reach: Arc::default() }
+        Self { tenant, catalogue, credential, reach: Arc::default(), pass: None }
     }
 
     /// The same with these bounds.
     pub(crate) fn within(self, reach: Arc<Reach>) -> Self {
         Self { reach, ..self }
+    }
+
+    /// The same by way of this token.
+    pub(crate) fn by(self, pass: Pass) -> Self {
+        Self { pass: Some(pass), ..self }
+    }
+
+    /// None where it is the credential itself that was shown.
+    #[must_use]
+    pub fn pass(&self) -> Option<&Pass> {
+        self.pass.as_ref()
     }
 
     #[must_use]

@@ -21,6 +21,7 @@ mod ask;
 mod caller;
 mod destination;
 pub mod documents;
+mod event;
 mod fault;
 mod form;
 mod gate;
@@ -41,6 +42,7 @@ pub mod state;
 mod token;
 
 pub use destination::{BadDestination, sendable};
+pub use event::{Event, What};
 pub use pages::tokens_alone;
 pub use public_url::{BadPublicUrl, PublicUrl};
 pub use route::Route;

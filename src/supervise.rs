@@ -27,6 +27,7 @@ mod used;
 
 use std::time::{Duration, Instant};
 
+use kit::Tenant;
 use kit::tasks::Tasks;
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::mpsc;
@@ -65,6 +66,8 @@ pub struct Supervisor {
     asked: mpsc::Receiver<Asked>,
     operators: Operators,
     sandboxes: Option<usize>,
+    /// Tenants whom the worker would refuse all that they ask.
+    disabled: Vec<Tenant>,
     reloads: Reloads,
     /// Where clients log in themselves.
     grants: Option<Grants>,
@@ -138,6 +141,7 @@ impl Supervisor {
             asked,
             operators: Operators::default(),
             sandboxes: None,
+            disabled: Vec::new(),
             phase: Phase::Starting,
             verdict: None,
             told: None,
@@ -230,6 +234,10 @@ impl Supervisor {
                 self.worker.ready();
                 self.worker_missed = None;
                 self.edge.say(Down::Edge(ToEdge::Worker { up: true }), Vec::new());
+            }
+            FromWorker::Disabled { tenants } => {
+                self.disabled = tenants;
+                self.tell_disabled();
             }
             FromWorker::NoIsolation(why) if self.plan.serves_without_sandbox => {
                 tracing::warn!("{why}; no sandbox is served, native workers are");
@@ -325,6 +333,10 @@ impl Supervisor {
             (Phase::Starting, Ending::Fell) => self.verdict = Some(Outcome::Fell(why)),
             (Phase::Running | Phase::Stopping, Ending::Fell) => self.fell(is_edge, &status, told),
         }
+    }
+
+    fn tell_disabled(&mut self) {
+        self.edge.say(Down::Edge(ToEdge::Disabled { tenants: self.disabled.clone() }), Vec::new());
     }
 
     fn has_worker(&self) -> bool {

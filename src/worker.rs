@@ -4,6 +4,7 @@
 //! an error and never the sandbox. Beside it: the children this program starts, and how they are kept alive.
 
 pub mod address;
+pub mod barred;
 pub mod check;
 pub mod child;
 pub mod endpoint;
@@ -27,6 +28,7 @@ use kit::{Secret, Tenant};
 use crate::identity::{Catalogue, Principal};
 
 pub use address::Loopback;
+pub use barred::Barred;
 pub use endpoint::Endpoint;
 pub use eras::Eras;
 pub use health::Health;
@@ -51,6 +53,8 @@ pub struct Upstream {
     pub sends_tenant: bool,
     pub terms: Terms,
     pub presence: Presence,
+    /// Of the worker that tenants share, whom it would refuse all that they ask.
+    pub barred: Barred,
     pub eras: Eras,
     pub health: Health,
 }
@@ -136,6 +140,7 @@ impl Upstream {
             sends_tenant: false,
             terms: Terms::default(),
             presence: Presence::up(),
+            barred: Barred::default(),
             eras: Eras::default(),
             health: Health::default(),
         }

@@ -47,7 +47,7 @@ use crate::sys;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
-use crate::worker::{Presence, Routes};
+use crate::worker::{Barred, Presence, Routes};
 use authority::{Anyone, Logins};
 #[cfg(feature = "tls")]
 use certificates::Certificates;
@@ -150,6 +150,7 @@ async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
         | ToEdge::AuditTurned
         | ToEdge::AuditNotTurned { .. }
         | ToEdge::Operate { .. }
+        | ToEdge::Disabled { .. }
         | ToEdge::Reload(_)
         | ToEdge::Alive { .. }
         | ToEdge::Stop => None,
@@ -178,8 +179,10 @@ async fn serve(
     let (wish, wishes) = mpsc::channel(MOST_WISHES);
     #[cfg(feature = "tls")]
     let (certificates, renewal) = (Certificates::new(&begin), renewal::Keeping::default());
+    let barred = Barred::default();
     let heard = Heard {
         presence: presence.clone(),
+        barred: barred.clone(),
         openings: openings.clone(),
         asked: asked.clone(),
         reloads: send_on,
@@ -190,7 +193,7 @@ async fn serve(
         renewal: renewal.clone(),
     };
     tasks.start(listen(receiver, heard, stop, gone));
-    let mut upstreams = Upstreams::new(&begin, presence);
+    let mut upstreams = Upstreams::new(&begin, presence).barring(barred);
     let rule = upstreams.rule(&begin);
     let opener = openings.opener(Stored::Credentials, begin.store.clone().into());
     let credentials = Credentials::load(opener, rule, begin.loose, tasks.clone()).await?;
@@ -216,7 +219,9 @@ async fn serve(
     let outbound = outbound(&begin)?;
     let service = begin.oauth.as_ref().zip(logins.as_ref()).map(|(oauth, logins)| {
         let keeper: Arc<dyn Keeper> = logins.keeper.clone();
-        Service::new(oauth.settings.clone(), keeper).with_documents(outbound.clone().map(Documents::new))
+        Service::new(oauth.settings.clone(), keeper)
+            .with_documents(outbound.clone().map(Documents::new))
+            .refusing(upstreams.refused())
     });
     let external = begin.external.clone().zip(outbound);
     let external = external.map(|(settings, outbound)| External::new(Issuer::new(settings, outbound, tasks.clone())));
@@ -321,6 +326,7 @@ fn fitting(mut limits: edge::Config, routes: &Routes) -> edge::Config {
 /// Who is concerned by what the supervisor says.
 struct Heard {
     presence: Presence,
+    barred: Barred,
     openings: Openings,
     asked: Asked,
     reloads: mpsc::Sender<Box<BeginEdge>>,
@@ -335,6 +341,7 @@ struct Heard {
 async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
     let Heard {
         presence,
+        barred,
         openings,
         asked,
         reloads,
@@ -373,6 +380,7 @@ async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>,
             }
             ToEdge::AuditNotTurned { why } => turns.answer(Err(io::Error::other(why))),
             ToEdge::Operate { id } => operators.answer(id, received.descriptors.into_iter().next()),
+            ToEdge::Disabled { tenants } => barred.set(tenants),
             ToEdge::Stop => drop(stop.take()),
             ToEdge::Begin { .. } => tracing::warn!("a second beginning is ignored"),
         }

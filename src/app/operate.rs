@@ -10,16 +10,21 @@ use std::os::fd::OwnedFd;
 use kit::Tenant;
 use sandbox::backend::{BackendError, DiskQuota, Pile, PileState, Provision, Record, Share};
 use sandbox::{Sandbox, TenantStatus};
+use tokio::sync::mpsc;
 
+use super::words::FromWorker;
 use crate::admin::talk::Answering;
 use crate::admin::words::{self, Answer, Part, PileKept, PileWish, Refusal, Request, Shown};
 
 /// Answers one operator, to the end of the conversation.
-pub async fn converse(sandbox: &Sandbox, connection: OwnedFd) {
+///
+/// Whoever serves beside it is told who is disabled before the operator hears that somebody is, or is no more.
+pub async fn converse(sandbox: &Sandbox, connection: OwnedFd, beside: Option<&mpsc::Sender<FromWorker>>) {
     let (mut answering, request) = match Answering::begin(connection).await {
         Ok(begun) => begun,
         Err(fault) => return tracing::debug!(%fault, "an operator's question ended early"),
     };
+    let changes_disabled = matches!(request, Request::Disable { .. });
     let answer = if let Request::Run(wanted) = request {
         run::run(sandbox, *wanted, &mut answering).await
     } else if let Request::Speak { tenant } = request {
@@ -27,9 +32,24 @@ pub async fn converse(sandbox: &Sandbox, connection: OwnedFd) {
     } else {
         operate(sandbox, request).await.unwrap_or_else(|fault| refusal(&fault))
     };
+    if let Some(beside) = beside.filter(|_| changes_disabled) {
+        let _ = beside.send(disabled(sandbox).await).await;
+    }
     if let Err(fault) = answering.say(&answer, &[]).await {
         tracing::debug!(%fault, "an operator does not hear the answer");
     }
+}
+
+/// Who is disabled now.
+pub async fn disabled(sandbox: &Sandbox) -> FromWorker {
+    let mut tenants = Vec::new();
+    for status in sandbox.list().await.unwrap_or_default() {
+        // What cannot be read is not known to be disabled, and the sandbox itself refuses what is.
+        if sandbox.record(&status.tenant).await.is_ok_and(|record| record.disabled) {
+            tenants.push(status.tenant);
+        }
+    }
+    FromWorker::Disabled { tenants }
 }
 
 /// Does one thing that has one answer.

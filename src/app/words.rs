@@ -47,6 +47,8 @@ pub enum ToEdge {
     AuditNotTurned { why: String },
     /// With the connection of an operator, who is to be answered there.
     Operate { id: u64 },
+    /// These tenants alone are disabled, as the sandbox worker says.
+    Disabled { tenants: Vec<Tenant> },
     /// Stop accepting, let calls finish, end.
     Stop,
 }
@@ -223,6 +225,10 @@ pub enum ToWorker {
 pub enum FromWorker {
     Ready {
         tenants: usize,
+    },
+    /// These tenants alone are disabled.
+    Disabled {
+        tenants: Vec<Tenant>,
     },
     /// The host cannot isolate; another start would not change that.
     NoIsolation(String),

@@ -86,6 +86,7 @@ async fn serve(
     let (stop, stopped) = oneshot::channel();
     let (gone, supervisor_gone) = oneshot::channel();
     tasks.start(listen(receiver, sandbox.clone(), say.clone(), stop, gone, tasks.clone()));
+    let _ = say.send(operate::disabled(&sandbox).await).await;
     let _ = say.send(FromWorker::Ready { tenants }).await;
     drop(say);
     let serving = sandbox.serve_http(listener, begin.secret, async {
@@ -152,7 +153,7 @@ async fn listen(
                 let Some(connection) = received.descriptors.into_iter().next() else { continue };
                 let (sandbox, say) = (sandbox.clone(), say.clone());
                 tasks.start(async move {
-                    operate::converse(&sandbox, connection).await;
+                    operate::converse(&sandbox, connection, Some(&say)).await;
                     let _ = say.send(FromWorker::Done { id }).await;
                 });
             }

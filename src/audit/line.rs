@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::Hash;
 
-/// One exchange with a known credential.
+/// One exchange with a known credential, or one in which something became of a login.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Entry {
     /// When it ended.
@@ -21,6 +21,9 @@ pub struct Entry {
     /// What the client says that it is; anybody may say anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated: Option<Stated>,
+    /// Of a login: which client it is for, as that is registered or calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     pub address: String,
     pub http: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +67,7 @@ impl Stated {
             version: Option<String>,
         }
         let Info { name, version } = serde_json::from_str(info).ok()?;
-        let bounded = |text: Option<String>| text.map(|text| bounded(&text, MOST_STATED));
+        let bounded = |text: Option<String>| text.map(|text| masked(&text, MOST_STATED));
         (name.is_some() || version.is_some()).then(|| Self { name: bounded(name), version: bounded(version) })
     }
 }
@@ -99,6 +102,24 @@ pub fn bounded(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
+/// The same of what should be a few words. A piece of it that is as long as a token may be one, put there by mistake, and is
+/// shown by its beginning.
+#[must_use]
+pub fn masked(text: &str, most: usize) -> String {
+    let borders = |letter: char| letter.is_whitespace() || letter == '/';
+    let piece = |piece: &str| match piece.char_indices().nth(MOST_PIECE) {
+        Some(_) => {
+            let end = piece.char_indices().nth(SHOWN_PIECE).map_or(piece.len(), |(end, _)| end);
+            let border = if piece.ends_with(borders) { piece.chars().next_back() } else { None };
+            let shown = piece.get(..end).unwrap_or_default();
+            format!("{shown}...{}", border.map(String::from).unwrap_or_default())
+        }
+        None => piece.to_owned(),
+    };
+    // What follows decides about a piece too, so the whole is looked at before it is cut.
+    text.split_inclusive(borders).map(piece).collect::<String>().chars().take(most).collect()
+}
+
 /// A time since the epoch, in UTC.
 #[must_use]
 pub fn rfc3339(since_epoch: Duration) -> String {
@@ -108,6 +129,10 @@ pub fn rfc3339(since_epoch: Duration) -> String {
         .map_or_else(String::new, |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
+/// Longer than any word of the protocol's, and shorter than any token.
+const MOST_PIECE: usize = 36;
+const SHOWN_PIECE: usize = 8;
+
 const MOST_STATED: usize = 64;
 const MOST_ARGUMENTS: usize = 2048;
 
@@ -115,13 +140,13 @@ const MOST_ARGUMENTS: usize = 2048;
 mod tests {
     use std::time::Duration;
 
-    use super::{Arguments, MOST_ARGUMENTS, MOST_STATED, Stated, rfc3339};
+    use super::{Arguments, MOST_ARGUMENTS, MOST_PIECE, MOST_STATED, Stated, masked, rfc3339};
 
     #[test]
     fn what_a_client_states_is_bounded_and_nothing_else_is_taken() {
-        let long = "x".repeat(MOST_STATED + 1);
+        let long = "ab ".repeat(MOST_STATED);
         let stated = Stated::of(&format!(r#"{{"name":"{long}","version":"1\n2","more":[]}}"#)).expect("stated");
-        assert_eq!(stated.name.as_deref(), long.get(1..));
+        assert_eq!(stated.name.as_deref(), long.get(..MOST_STATED));
         assert!(!serde_json::to_string(&stated).expect("JSON").contains('\n'), "one line");
         for nothing in ["{}", "7", r#"{"name":7}"#, "[]"] {
             assert_eq!(Stated::of(nothing), None, "{nothing}");
@@ -137,6 +162,25 @@ mod tests {
         for (text, kept) in [(whole.clone(), whole.len()), (format!("{whole}é"), whole.len())] {
             assert_eq!(Arguments::of(&text, true).arguments.map(|text| text.len()), Some(kept));
         }
+    }
+
+    #[test]
+    fn a_word_as_long_as_a_token_is_shown_by_its_beginning() {
+        let token = "pg_0123456789abcdefghijklmnopqrstuvwxyz";
+        for (text, shown) in [
+            ("notifications/resources/list_changed".to_owned(), "notifications/resources/list_changed"),
+            ("Claude Code".to_owned(), "Claude Code"),
+            (token.to_owned(), "pg_01234..."),
+            (format!("tools/{token}"), "tools/pg_01234..."),
+            (format!("a {token} b"), "a pg_01234... b"),
+            ("é".repeat(MOST_PIECE + 1), "éééééééé..."),
+        ] {
+            assert_eq!(masked(&text, 64), shown, "{text}");
+        }
+        let long = "x".repeat(MOST_PIECE);
+        assert_eq!(masked(&long, 64), long);
+        let stated = Stated::of(&format!(r#"{{"name":"{token}"}}"#)).expect("stated");
+        assert_eq!(stated.name.as_deref(), Some("pg_01234..."));
     }
 
     #[test]

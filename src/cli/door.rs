@@ -54,7 +54,7 @@ impl Door {
             Self::Own(sandbox, tasks, _) => {
                 let (ours, theirs) = handoff::pair().map_err(anyhow::Error::new)?;
                 let sandbox = sandbox.clone();
-                tasks.start(async move { operate::converse(&sandbox, theirs).await });
+                tasks.start(async move { operate::converse(&sandbox, theirs, None).await });
                 Asking::over(ours, request).await
             }
         };

@@ -229,7 +229,8 @@ The two halves apart, which `playground worker --help` shows whole; the edge has
   playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
     --state edge --tokens worker/tokens.json
 
-Each call with a known credential is on record in audit.jsonl in the state directory, and what operators change with this
+Each call with a known credential, and what becomes of each login, is on record in audit.jsonl in the state directory, and
+what operators change with this
 command line in operator.jsonl beside it; `playground audit --help` says what stands there. [audit] in the file of --config
 turns the record of calls off, says whether calls go on while the disk is full, and bounds its files.
 

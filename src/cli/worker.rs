@@ -165,13 +165,15 @@ async fn pulse(sandbox: Sandbox, manager: Notify) {
 /// Answers whoever asks, each beside the others.
 async fn answer(sandbox: Sandbox, mut asked: mpsc::Receiver<Asked>, tasks: Tasks) {
     while let Some(asked) = asked.recv().await {
-        let (Asked::Sandboxes(Asker { connection, place }) | Asked::Reload(Some(Asker { connection, place }))) = asked
+        let (Asked::Sandboxes(Asker { connection, place })
+        | Asked::Edge(Asker { connection, place })
+        | Asked::Reload(Some(Asker { connection, place }))) = asked
         else {
             continue;
         };
         let sandbox = sandbox.clone();
         tasks.start(async move {
-            operate::converse(&sandbox, connection).await;
+            operate::converse(&sandbox, connection, None).await;
             drop(place);
         });
     }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tracing::Span;
 
 use crate::audit::Stated;
+use crate::audit::line::masked;
 use crate::edge::gate::Gate;
 use crate::edge::{Admitted, Cause, Config, Head, Permit, Rejection, RequestId, Reserved, Verb, Version};
 use crate::identity::Principal;
@@ -133,7 +134,7 @@ impl Gate for Envelope {
             Call::End => "end",
         };
         // The client's text, so bounded before it stands in a log line.
-        Span::current().record("call", called.chars().take(MOST_LOGGED).collect::<String>());
+        Span::current().record("call", masked(called, MOST_LOGGED));
         Ok(Parsed { head, principal, permit, call, sealed: Sealed })
     }
 }

@@ -17,21 +17,26 @@ pub(crate) struct Faces {
 }
 
 impl Faces {
-    pub(crate) fn new(bearer_only: &[String], logins: Option<Service>) -> Self {
-        Self { bearer_only: Names::new(bearer_only), logins }
+    /// Of a server that answers to these names; to any where there are none.
+    pub(crate) fn new(names: &[String], bearer_only: &[String], logins: Option<Service>) -> Self {
+        Self { bearer_only: Names::new(bearer_only), logins: logins.map(|logins| logins.known_as(names)) }
     }
 
     /// What logs clients in at the name that was asked for; None where tokens alone are known.
     pub(crate) fn logins(&self, head: &Head) -> Option<&Service> {
-        let authority = head.uri.authority().map(http::uri::Authority::as_str);
-        let authority = authority.or_else(|| head.headers.get(HOST)?.to_str().ok()).unwrap_or_default();
-        self.logins.as_ref().filter(|_| !self.bearer_only.has(authority))
+        self.logins.as_ref().filter(|_| !self.bearer_only.has(authority(head)))
     }
 
     /// Where a client that is refused finds out how to log in.
     pub(crate) fn metadata(&self, head: &Head) -> Option<String> {
-        Some(self.logins(head)?.resource_address(head.uri.path()))
+        Some(self.logins(head)?.resource_address(authority(head), head.uri.path()))
     }
+}
+
+/// The name by which this server was called.
+fn authority(head: &Head) -> &str {
+    let authority = head.uri.authority().map(http::uri::Authority::as_str);
+    authority.or_else(|| head.headers.get(HOST)?.to_str().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -42,8 +47,11 @@ mod tests {
 
     fn metadata(host: &str, path: &str) -> Option<String> {
         let url = PublicUrl::parse("https://mcp.example").expect("a public URL");
-        let faces =
-            Faces::new(&["token.mcp.example".to_owned(), "mcp.example:8443".to_owned()], Some(Service::for_test(url)));
+        let faces = Faces::new(
+            &[],
+            &["token.mcp.example".to_owned(), "mcp.example:8443".to_owned()],
+            Some(Service::for_test(url)),
+        );
         let request = http::Request::get(path).header("host", host).body("").expect("a request");
         faces.metadata(Accepted::for_test(request).head())
     }
@@ -63,6 +71,6 @@ mod tests {
     #[test]
     fn without_logins_there_is_one_face() {
         let request = http::Request::get("/mcp").header("host", "mcp.example").body("").expect("a request");
-        assert_eq!(Faces::new(&[], None).metadata(Accepted::for_test(request).head()), None);
+        assert_eq!(Faces::new(&[], &[], None).metadata(Accepted::for_test(request).head()), None);
     }
 }

@@ -135,7 +135,7 @@ impl Lasting {
         let cors = cors::Cors::new(&config.requests.origins);
         self.meters.follow(self.sources());
         let (_, Paces { alive, login, authenticate, rate }) = self.paced.clone();
-        let faces = face::Faces::new(&config.requests.bearer_hosts, logins);
+        let faces = face::Faces::new(&config.requests.hosts, &config.requests.bearer_hosts, logins);
         Ok(BoxCloneSyncService::new(
             ServiceBuilder::new()
                 .layer(rejection::Rendered::new(cors, faces.clone()))

@@ -101,11 +101,29 @@ impl Login {
                 *request.method_mut() = head.method;
                 *request.uri_mut() = head.uri;
                 *request.headers_mut() = head.headers;
-                service.answer(route, request, head.client.alone(&self.pace.0.proxies)).await
+                if let Some(record) = head.notes.record().filter(|_| changes_logins(route, request.method())) {
+                    record.reserves()?;
+                }
+                let mut told = None;
+                let from = head.client.alone(&self.pace.0.proxies);
+                let answer = service.answer(route, request, from, &mut told).await;
+                if let (Some(record), Some(event)) = (head.notes.record(), told) {
+                    record.tells_of(event);
+                }
+                answer
             }
         };
         head.notes.answers_itself(answer.status());
         Ok(whole(answer))
+    }
+}
+
+/// Whether what is asked for there can be a change of a login, which is to be on record.
+fn changes_logins(route: Route, method: &Method) -> bool {
+    match route {
+        Route::Token | Route::Revoke => true,
+        Route::Authorize => *method == Method::POST,
+        Route::Resource | Route::Endpoint | Route::Server | Route::Register => false,
     }
 }
 

@@ -125,7 +125,7 @@ impl Meters {
         Self(Arc::new(Inner { registry, requests, durations, families, sources, record: OnceLock::new() }))
     }
 
-    /// From now on each exchange with a known credential goes on record there too.
+    /// From now on each exchange with a known credential, and each that is about a login, goes on record there too.
     pub fn record_in(&self, log: Log) {
         let _ = self.0.record.set(log);
     }

@@ -44,6 +44,8 @@ pub(crate) enum Cause {
     NoCredential,
     BadCredential,
     WrongBackend,
+    /// Its operator has disabled the tenant.
+    TenantDisabled,
     /// An operator has kept the tool from the credential.
     ToolDenied {
         tool: String,
@@ -236,6 +238,7 @@ impl Cause {
             Self::WrongHost { origin: true }
             | Self::BadOrigin
             | Self::WrongBackend
+            | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
             | Self::ForeignSession => StatusCode::FORBIDDEN,
@@ -303,6 +306,7 @@ impl Cause {
             | Self::NoCredential
             | Self::BadCredential
             | Self::WrongBackend
+            | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
             | Self::TooManyFailures { .. }
@@ -360,6 +364,7 @@ impl Cause {
             | Self::NoCredential
             | Self::BadCredential
             | Self::WrongBackend
+            | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
             | Self::TooManyFailures { .. }

@@ -179,6 +179,9 @@ impl Shared {
     fn find(&self, request: Parsed) -> Result<Place, Cause> {
         let (head, principal, permit, call) = request.into_parts();
         let upstream = Arc::clone(self.routes.upstream(&principal).map_err(|_unmapped| Cause::NoWorker)?);
+        if upstream.barred.has(principal.tenant()) {
+            return Err(Cause::TenantDisabled);
+        }
         let sessionless = match &call {
             Call::Message(message) => matches!(message.era, Era::Modern | Era::Opening),
             Call::Stream | Call::End => false,

@@ -57,7 +57,11 @@ pub(super) fn asker(form: &Form) -> Result<Asker, Unsendable> {
 }
 
 /// What a known client asks for.
-pub(super) fn ask(asker: &Asker, form: &Form, url: &PublicUrl) -> Result<Ask, Fault> {
+pub(super) fn ask<'a>(
+    asker: &Asker,
+    form: &Form,
+    resources: impl Iterator<Item = &'a PublicUrl> + Clone,
+) -> Result<Ask, Fault> {
     match form.get("response_type") {
         Some("code") => {}
         Some(_) => return Err(Fault::new(Reason::UnsupportedResponseType, "response_type must be code.")),
@@ -83,7 +87,7 @@ pub(super) fn ask(asker: &Asker, form: &Form, url: &PublicUrl) -> Result<Ask, Fa
     let scopes = scope::asked(form.get("scope"));
     let scopes =
         scopes.ok_or_else(|| Fault::new(Reason::InvalidScope, "scope must be mcp, with or without offline_access."))?;
-    target(form, url)?;
+    target(form, resources)?;
     let state = form.get("state").map(str::to_owned);
     if state.as_ref().is_some_and(|state| state.len() > MOST_STATE) {
         return Err(Fault::new(Reason::InvalidRequest, format!("state is longer than {MOST_STATE} bytes.")));
@@ -92,13 +96,14 @@ pub(super) fn ask(asker: &Asker, form: &Form, url: &PublicUrl) -> Result<Ask, Fa
 }
 
 /// RFC 8707: a token is for this server alone, whether or not that is said.
-pub(super) fn target(form: &Form, url: &PublicUrl) -> Result<(), Fault> {
-    match form.get("resource") {
-        Some(resource) if !url.is_resource(resource) => {
-            Err(Fault::new(Reason::InvalidTarget, format!("resource must be {url} or {url}/mcp.")))
-        }
-        Some(_) | None => Ok(()),
+pub(super) fn target<'a>(form: &Form, mut resources: impl Iterator<Item = &'a PublicUrl> + Clone) -> Result<(), Fault> {
+    let Some(resource) = form.get("resource") else { return Ok(()) };
+    if resources.clone().any(|url| url.is_resource(resource)) {
+        return Ok(());
     }
+    // The first is where most clients are, and the others are nobody's business who does not know them.
+    let told = resources.next().map(|url| format!("resource must be {url} or {url}/mcp.")).unwrap_or_default();
+    Err(Fault::new(Reason::InvalidTarget, told))
 }
 
 impl Ask {

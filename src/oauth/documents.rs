@@ -12,12 +12,14 @@ mod cache;
 mod metadata;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use tokio::sync::Semaphore;
 
+use super::gate::network;
 use super::state::{ClientId, ClientName, Redirect};
 use crate::buckets::Buckets;
 use crate::outbound::{Bounds, HttpsUrl, NotHttps, Outbound, Unanswered};
@@ -33,6 +35,8 @@ struct Shared {
     /// Documents that are being fetched.
     fetching: Semaphore,
     budget: Buckets<()>,
+    /// What each address may have us fetch of it, so that none uses it up.
+    addresses: Buckets<IpAddr>,
 }
 
 /// A client's id that is an address: `https`, with a path in which no part is `.` or `..`.
@@ -87,20 +91,24 @@ pub enum Undocumented {
 impl Documents {
     #[must_use]
     pub fn new(outbound: Outbound) -> Self {
-        let budget = Buckets::new(EACH, AT_ONCE, 1);
-        Self(Arc::new(Shared { outbound, cache: Cache::default(), fetching: Semaphore::new(MOST_FETCHES), budget }))
+        let (budget, addresses) =
+            (Buckets::new(EACH, AT_ONCE, 1), Buckets::new(EACH_ADDRESS, ADDRESS_AT_ONCE, MOST_ADDRESSES));
+        let fetching = Semaphore::new(MOST_FETCHES);
+        Self(Arc::new(Shared { outbound, cache: Cache::default(), fetching, budget, addresses }))
     }
 
-    /// What the client at this address says of itself.
+    /// What the client at this address says of itself, for somebody who asks from an address; none is known where many share
+    /// one.
     ///
     /// # Errors
     /// When there is no such client. Dropping the future lets another who waits ask.
-    pub async fn client(&self, url: &DocumentUrl) -> Result<Arc<Documented>, Undocumented> {
+    pub async fn client(&self, url: &DocumentUrl, from: Option<IpAddr>) -> Result<Arc<Documented>, Undocumented> {
         let shared = &self.0;
         let place = shared.cache.place(url, kit::clock::now()).ok_or(Undocumented::Busy)?;
         let held = place.get_or_try_init(|| async {
             let _place = shared.fetching.try_acquire().map_err(|_none| Undocumented::Busy)?;
-            shared.budget.take(()).map_err(|_empty| Undocumented::Busy)?;
+            let own = from.map_or(Ok(()), |from| shared.addresses.take(network(from)));
+            own.and_then(|()| shared.budget.take(())).map_err(|_empty| Undocumented::Busy)?;
             Ok(shared.fetch(url).await)
         });
         held.await?.outcome.clone()
@@ -210,6 +218,11 @@ const MOST_FETCHES: usize = 8;
 /// Strangers choose whom we ask, so we ask seldom: a server has a handful of kinds of clients, each asked for once an hour.
 const EACH: Duration = Duration::from_secs(1);
 const AT_ONCE: u32 = 30;
+
+/// A person adds a client now and then.
+const EACH_ADDRESS: Duration = Duration::from_secs(10);
+const ADDRESS_AT_ONCE: u32 = 6;
+const MOST_ADDRESSES: usize = 4096;
 
 #[cfg(test)]
 #[cfg(feature = "tls")]

@@ -54,7 +54,7 @@ impl Gate {
 }
 
 /// One customer has all of an IPv6 /64.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => IpAddr::V6((v6.to_bits() & (u128::MAX << 64)).into()),
         IpAddr::V4(_) | IpAddr::V6(_) => address.to_canonical(),

@@ -1,6 +1,7 @@
 //! The two documents by which a client finds out how to log in.
 //!
-//! Every address in them comes from the configuration; no byte of a request does.
+//! Every address in them comes from the configuration; a request chooses among the names that are listed there, and no byte
+//! of it is shown.
 
 use serde_json::{Value, json};
 
@@ -9,15 +10,15 @@ use super::scope;
 use super::{PublicUrl, Settings};
 
 /// RFC 9728. A resource is called what its client calls it: the document at the origin's place names the origin, and that
-/// at the endpoint's the endpoint.
-pub(super) fn resource(settings: &Settings, route: Route) -> Value {
+/// at the endpoint's the endpoint, both by the name of ours by which it reached them.
+pub(super) fn resource(settings: &Settings, reached: &PublicUrl, route: Route) -> Value {
     let url = &settings.public_url;
     let external = settings.external.as_ref();
     let scopes =
         external.map_or_else(|| vec![scope::MCP], |external| external.scopes.iter().map(String::as_str).collect());
     let path = if route == Route::Endpoint { "/mcp" } else { "" };
     json!({
-        "resource": url.at(path),
+        "resource": reached.at(path),
         "authorization_servers": [external.map_or(url.as_str(), |external| &external.issuer)],
         "scopes_supported": scopes,
         "bearer_methods_supported": ["header"],

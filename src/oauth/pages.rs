@@ -124,6 +124,23 @@ impl Pages<'_> {
         page_of(StatusCode::OK, &Onward { style: STYLE, host: self.0.authority(), title, goes_to: &goes_to, address })
     }
 
+    /// A person has decided against a client that nobody has ever let in. It is told by a link, which a person may follow or
+    /// not.
+    pub(super) fn declined(&self, to: &Destination, address: &str) -> Reply {
+        let goes_to = to.shown();
+        let page = Problem {
+            style: STYLE,
+            host: self.0.authority(),
+            title: "Cancelled",
+            what: "The application was not let in.",
+            next: "You can close this page. Going back tells the application too; nobody here has let it in before, so you \
+                   are not sent there by yourself.",
+            detail: None,
+            back: Some((&goes_to, address)),
+        };
+        page_of(StatusCode::OK, &page)
+    }
+
     /// Nobody can be sent back.
     pub(super) fn unsendable(&self, why: &Unsendable) -> Reply {
         let (what, next) = why.told();

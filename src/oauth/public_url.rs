@@ -81,6 +81,24 @@ impl PublicUrl {
         name.eq_ignore_ascii_case(authority) || name.eq_ignore_ascii_case(host)
     }
 
+    /// Whether a request that names this authority has come to it; one without a port is at all of them.
+    #[must_use]
+    pub fn is_reached_by(&self, authority: &str) -> bool {
+        let own = self.authority();
+        let rest =
+            authority.get(..own.len()).filter(|name| name.eq_ignore_ascii_case(own)).and(authority.get(own.len()..));
+        rest.is_some_and(|rest| {
+            rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
+        })
+    }
+
+    /// The same server by another name, with the port that stands there; none where that is no origin.
+    #[must_use]
+    pub fn under(&self, name: &str) -> Option<Self> {
+        let scheme = self.0.split_once("://").map_or("https", |(scheme, _)| scheme);
+        Self::parse(&format!("{scheme}://{}", name.to_ascii_lowercase())).ok()
+    }
+
     /// The address of a path of this server, which begins with a slash.
     #[must_use]
     pub fn at(&self, path: &str) -> String {
@@ -139,6 +157,20 @@ mod tests {
         ] {
             assert_eq!(url(text).is_at(name), is_there, "{text} {name}");
         }
+    }
+
+    #[test]
+    fn it_has_other_names_of_the_same_scheme_and_knows_by_which_it_was_reached() {
+        let url = PublicUrl::parse("https://mcp.example.org").expect("a public URL");
+        let other = url.under("Other.example:8443").expect("an origin");
+        assert_eq!(other.as_str(), "https://other.example:8443");
+        assert!(other.is_reached_by("OTHER.example:8443") && !other.is_reached_by("other.example"));
+        let bare = url.under("other.example").expect("an origin");
+        assert!(bare.is_reached_by("other.example") && bare.is_reached_by("other.example:8443"));
+        for not in ["other.example.org", "other.example:x", "x.other.example", "other.example:", ""] {
+            assert!(!bare.is_reached_by(not), "{not}");
+        }
+        assert_eq!(url.under("a/b"), None);
     }
 
     #[test]

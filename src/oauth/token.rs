@@ -6,14 +6,16 @@ use kit::Secret;
 use serde_json::json;
 
 use super::ask::target;
+use super::event::{Event, What};
 use super::fault::{Fault, Reason};
 use super::form::Form;
 use super::keeper::Unkept;
 use super::reply::{self, Reply};
 use super::state::{
-    Challenge, Change, Denied, Fresh, FreshRefresh, Outcome, Presented, Redemption, Redirect, Rotation, grant_id,
+    Challenge, Change, ClientId, Denied, Fresh, FreshRefresh, Outcome, Presented, Redemption, Redirect, Rotation,
+    grant_id,
 };
-use super::{Settings, caller, scope};
+use super::{PublicUrl, Settings, caller, scope};
 use crate::store::Digest;
 
 /// A step to be done, and what is handed out once it is.
@@ -25,9 +27,14 @@ pub(super) struct Trade {
 
 impl Trade {
     /// Reads what a client asks for.
-    pub(super) fn read(headers: &HeaderMap, form: &Form, settings: &Settings) -> Result<Self, Fault> {
+    pub(super) fn read<'a>(
+        headers: &HeaderMap,
+        form: &Form,
+        settings: &Settings,
+        resources: impl Iterator<Item = &'a PublicUrl> + Clone,
+    ) -> Result<Self, Fault> {
         let client = caller::client(headers, form)?;
-        target(form, &settings.public_url)?;
+        target(form, resources)?;
         let resource = Some(settings.public_url.as_str().to_owned());
         let access = Fresh::access().map_err(|_none| unmade())?;
         match form.get("grant_type") {
@@ -74,6 +81,23 @@ impl Trade {
             )),
             None => Err(missing("grant_type")),
         }
+    }
+
+    /// Which client says that it brings it.
+    pub(super) fn client(&self) -> Option<&ClientId> {
+        match &self.change {
+            Change::Redeem(redemption) => Some(&redemption.client),
+            Change::Refresh(rotation) => rotation.client.as_ref(),
+            Change::Register(_) | Change::Consent(_) | Change::Revoke(_) => None,
+        }
+    }
+
+    /// What it was for a record, once it is done.
+    pub(super) fn event(&self, outcome: &Outcome) -> Option<Event> {
+        let Outcome::Granted { grant, tenant, .. } = outcome else { return None };
+        let what = if matches!(self.change, Change::Redeem(_)) { What::Issued } else { What::Renewed };
+        let (tenant, grant) = (Some(tenant.clone()), Some(grant.clone()));
+        Some(Event { what, tenant, grant, client: self.client().cloned() })
     }
 
     /// What the client gets for it.

@@ -22,6 +22,7 @@ use crate::admin::operator::Asker;
 use crate::admin::talk::Answering;
 use crate::admin::words::{Answer, Refusal};
 use crate::app::words::{BeginEdge, Down, ToEdge};
+use crate::audit::acts::{Act, Acts};
 
 /// Reads again; blocking. It is given what the edge has now.
 #[derive(Clone)]
@@ -216,6 +217,9 @@ impl Supervisor {
                 }
                 let what = changed.join(", ");
                 tracing::info!(changed = what, "the configuration was read again");
+                if askers.is_empty() && !changed.is_empty() {
+                    self.record_reload(&changed);
+                }
                 let answer = Answer::Reloaded { changed, needs_restart };
                 self.answer_reload(askers, &answer);
             }
@@ -227,6 +231,18 @@ impl Supervisor {
         if let Some(next) = self.reloads.next.take() {
             self.read_again(next);
         }
+    }
+
+    /// Whoever asked by a command has it on record already; a signal, or a file that has changed, has nobody else.
+    fn record_reload(&self, changed: &[String]) {
+        let Some(state) = self.plan.last_used.clone() else { return };
+        let act = Act::new("reload (by a signal or a file)").with(changed.to_vec());
+        self.tasks.start(async move {
+            let acts = Acts::of(&state);
+            if let Ok(Err(fault)) = tokio::task::spawn_blocking(move || acts.record(&act)).await {
+                tracing::warn!(%fault, "a reload was done and is not on record");
+            }
+        });
     }
 
     fn refuse_reload(&self, askers: Vec<Asker>, why: Refusal, message: &str) {

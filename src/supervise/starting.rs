@@ -69,6 +69,7 @@ impl Supervisor {
         let started = self.plan.program.start(edge.role, edge.listener.as_fd(), edge.user)?;
         self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
         self.edge.say(Down::Edge(ToEdge::Begin { edge: Box::new(begin), with }), descriptors);
+        self.tell_disabled();
         Ok(())
     }
 

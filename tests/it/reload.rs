@@ -182,6 +182,11 @@ fn a_hangup_reads_again_and_ends_nothing() {
     natives.service.line_with("worker of bob: added");
     assert_eq!(natives.call(PUBLIC, Some(&session)).status, 200);
     assert_eq!(natives.call(BOB, None).status, 200);
+    let acts = natives.place.path().join("state/operator.jsonl");
+    let deadline = kit::clock::now() + crate::process::PATIENCE;
+    while !std::fs::read_to_string(&acts).unwrap_or_default().contains(r#"["worker of bob: added"]"#) {
+        assert!(kit::clock::now() < deadline, "a reload that nobody asked for by a command is on record");
+    }
     natives.service.stop();
 }
 

@@ -12,9 +12,10 @@ use super::keeping::Keeping;
 use crate::edge::Authority;
 use crate::identity::reach::{Reach, Scope};
 use crate::identity::store::{Credentials, Verdict};
-use crate::identity::{CredentialId, Principal};
+use crate::identity::{CredentialId, Pass, Principal};
 use crate::oauth::keeper::Keeper as _;
-use crate::oauth::state::{GrantId, View};
+use crate::oauth::state::GrantId;
+use crate::store::Digest;
 
 /// All that can be presented at this edge.
 #[derive(Clone)]
@@ -56,26 +57,18 @@ impl Logins {
         let Some(credential) = credential(&access.grant) else { return Verdict::Unknown };
         let scopes = access.scopes.iter().filter_map(|scope| Scope::parse(scope).ok()).collect();
         let reach = Reach { tools: None, scopes: Some(scopes) };
-        credentials.reach(access.tenant, access.backend.as_deref(), credential, reach)
+        let pass = Pass::Login { token: Digest::of(token.expose()), ends: access.expires.since_epoch() };
+        by(pass, credentials.reach(access.tenant, access.backend.as_deref(), credential, reach))
     }
 
-    /// Whether this is one of them and still counts, by what was read last.
-    fn life(view: &View, principal: &Principal) -> Option<Duration> {
-        let grant = GrantId::parse(principal.credential().as_str()).ok().and_then(|id| view.grant(&id))?;
-        if grant.tenant != *principal.tenant() {
-            return None;
-        }
-        let now = kit::clock::since_epoch();
-        let left = grant.ends().map_or(CLOCK_LOOK, |end| end.since_epoch().saturating_sub(now));
-        (!left.is_zero()).then_some(left)
-    }
-
-    /// Resolves once the grant has ended.
-    ///
-    /// The token that a stream was opened with may end before: whoever holds the grant has another by then.
-    async fn ended(self, principal: Principal) {
+    /// Resolves once this token has ended, or was taken back with its login or alone.
+    async fn ended(self, token: Digest, ends: Duration) {
         let mut generations = self.keeper.generations();
-        while let Some(left) = Self::life(&self.keeper.last(), &principal) {
+        while self.keeper.last().holds(&token) {
+            let left = ends.saturating_sub(kit::clock::since_epoch());
+            if left.is_zero() {
+                return;
+            }
             if let Ok(Err(_)) = tokio::time::timeout(left.min(CLOCK_LOOK), generations.changed()).await {
                 return;
             }
@@ -98,16 +91,28 @@ impl Authority for Anyone {
     }
 
     fn revoked(&self, principal: &Principal) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        if let Some(external) = self.external.as_ref().filter(|external| external.knows(principal)) {
-            return Box::pin(external.clone().ended(principal.credential().clone()));
-        }
-        match &self.logins {
-            Some(logins) if Logins::life(&logins.keeper.last(), principal).is_some() => {
-                Box::pin(logins.clone().ended(principal.clone()))
-            }
-            Some(_) | None => Authority::revoked(&self.credentials, principal),
+        match (principal.pass(), &self.logins) {
+            (Some(Pass::Elsewhere { ends }), _) => Box::pin(over(*ends)),
+            (Some(Pass::Login { token, ends }), Some(logins)) => Box::pin(logins.clone().ended(*token, *ends)),
+            (Some(Pass::Login { .. }) | None, _) => Authority::revoked(&self.credentials, principal),
         }
     }
+}
+
+/// Resolves at this time since the Unix epoch.
+async fn over(ends: Duration) {
+    loop {
+        let left = ends.saturating_sub(kit::clock::since_epoch());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(CLOCK_LOOK)).await;
+    }
+}
+
+/// The same, where somebody is known, by way of this token.
+pub(super) fn by(pass: Pass, verdict: Verdict) -> Verdict {
+    if let Verdict::Known(principal) = verdict { Verdict::Known(principal.by(pass)) } else { verdict }
 }
 
 /// The name of a grant in a log line, where a credential's id stands else.
@@ -116,7 +121,7 @@ fn credential(grant: &GrantId) -> Option<CredentialId> {
 }
 
 /// How long at most an end is awaited without a look at the wall clock, which may have been set meanwhile.
-pub(super) const CLOCK_LOOK: Duration = Duration::from_secs(60);
+const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -131,7 +136,7 @@ mod tests {
     use crate::app::edge_half::keeping::Asked;
     use crate::edge::Authority as _;
     use crate::identity::store::{ClearRule, Credentials, Verdict};
-    use crate::identity::{Catalogue, Principal};
+    use crate::identity::{Catalogue, CredentialId, Pass, Principal};
     use crate::oauth::keeper::File;
     use crate::oauth::state::Order;
     use crate::store::{Loose, Opener, Watched};
@@ -179,6 +184,54 @@ mod tests {
         assert!(tokio::time::timeout(Duration::ZERO, &mut bobs).await.is_err(), "bob's goes on");
         assert_eq!(authority.authenticate(&Secret::new("a")).await, Verdict::Unknown);
         assert_eq!(known(&authority, "b").await, bob);
+        tasks.abort();
+    }
+
+    /// A state with these access tokens of alice's one login, each so many seconds long.
+    fn write(place: &Path, tokens: &[(&str, u64)]) {
+        let row = |(token, seconds): &(&str, u64)| {
+            let expires = kit::clock::since_epoch().as_secs() + seconds;
+            format!(
+                r#""{token}":{{"tenant":"alice","backend":"linux","client_id":"c","resource":"{RESOURCE}",
+                   "expires_at":{expires},"family_id":"alice"}}"#
+            )
+        };
+        let rows: Vec<_> = tokens.iter().map(row).collect();
+        let text = format!(r#"{{"access_tokens":{{{}}}}}"#, rows.join(","));
+        kit::durable::replace(&place.join("oauth.json"), 0o600, text.as_bytes()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_token_that_opened_it_though_its_login_has_another() {
+        let (place, tasks) = (tempfile::tempdir().unwrap(), Tasks::new());
+        let authority = authority(place.path(), &tasks).await;
+        write(place.path(), &[("soon", 2), ("gone", 3600), ("late", 3600)]);
+        let (soon, gone, late) =
+            (known(&authority, "soon").await, known(&authority, "gone").await, known(&authority, "late").await);
+        assert_eq!((soon.credential(), gone.credential()), (late.credential(), late.credential()), "one login");
+        let (watching, fresh) = (authority.clone(), Duration::from_millis(5));
+        tasks.start(async move { watching.keep_fresh(fresh).await });
+        let (mut gones, mut lates) = (authority.revoked(&gone), authority.revoked(&late));
+        tokio::time::timeout(PATIENCE, authority.revoked(&soon)).await.expect("its time is over");
+        assert!(tokio::time::timeout(Duration::ZERO, &mut gones).await.is_err(), "the others go on");
+        write(place.path(), &[("late", 3600)]);
+        tokio::time::timeout(PATIENCE, gones).await.expect("it was taken back");
+        assert!(tokio::time::timeout(Duration::ZERO, &mut lates).await.is_err());
+        tasks.abort();
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_another_servers_token_ends_with_that_token() {
+        let (place, tasks) = (tempfile::tempdir().unwrap(), Tasks::new());
+        let authority = authority(place.path(), &tasks).await;
+        let bearer = |seconds: u64| {
+            let ends = kit::clock::since_epoch() + Duration::from_secs(seconds);
+            Principal::new(Tenant::parse("alice").unwrap(), Catalogue::Sandbox, CredentialId::new("jwt-1"))
+                .by(Pass::Elsewhere { ends })
+        };
+        let mut late = authority.revoked(&bearer(3600));
+        tokio::time::timeout(PATIENCE, authority.revoked(&bearer(1))).await.expect("its time is over");
+        assert!(tokio::time::timeout(Duration::ZERO, &mut late).await.is_err(), "the same holder's other token");
         tasks.abort();
     }
 }

@@ -10,11 +10,13 @@ use super::Fault;
 use crate::app::words::{self, BeginEdge};
 use crate::identity::Catalogue;
 use crate::identity::store::ClearRule;
-use crate::worker::{Loopback, Presence, Routes, Upstream, probe};
+use crate::worker::{Barred, Loopback, Presence, Routes, Upstream, probe};
 
 pub(super) struct Upstreams {
     /// Of the sandbox worker, as the supervisor says.
     presence: Presence,
+    /// Of the same, as the supervisor says.
+    barred: Barred,
     last: Vec<Arc<Upstream>>,
     /// Whose eras are being looked after.
     followed: Vec<Weak<Upstream>>,
@@ -27,9 +29,26 @@ struct NativeTenants(Arc<RwLock<HashSet<Tenant>>>);
 
 impl Upstreams {
     pub(super) fn new(begin: &BeginEdge, presence: Presence) -> Self {
-        let these = Self { presence, last: Vec::new(), followed: Vec::new(), native: NativeTenants::default() };
+        let these = Self {
+            presence,
+            barred: Barred::default(),
+            last: Vec::new(),
+            followed: Vec::new(),
+            native: NativeTenants::default(),
+        };
         these.settle(begin);
         these
+    }
+
+    /// The same with those that the sandbox worker would refuse.
+    pub(super) fn barring(self, barred: Barred) -> Self {
+        Self { barred, ..self }
+    }
+
+    /// Who would be let in for nothing: whoever has no other worker than the one that would refuse them.
+    pub(super) fn refused(&self) -> Arc<dyn Fn(&Tenant) -> bool + Send + Sync> {
+        let (barred, native) = (self.barred.clone(), self.native.clone());
+        Arc::new(move |tenant: &Tenant| barred.has(tenant) && !native.has(tenant))
     }
 
     /// The routes of a configuration.
@@ -40,7 +59,7 @@ impl Upstreams {
         let mut routes = Routes::new();
         if let Some(sandbox) = &begin.sandbox {
             let worker = Upstream::sandbox(Loopback::new(sandbox.address)?, sandbox.bearer.clone());
-            let worker = Upstream { presence: self.presence.clone(), ..worker };
+            let worker = Upstream { presence: self.presence.clone(), barred: self.barred.clone(), ..worker };
             routes = routes.with_sandbox(self.kept(worker, sandbox));
         }
         for native in &begin.native {

@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::audit::line::{bounded, rfc3339};
+use crate::audit::line::{bounded, masked, rfc3339};
 use crate::audit::{Arguments, Entry, Log, Slot, Stated};
 use crate::edge::Cause;
 use crate::identity::Principal;
+use crate::oauth::Event;
 
 /// The part of one exchange's notes that the record of calls alone wants.
 pub(crate) struct Audited {
@@ -17,6 +18,8 @@ pub(crate) struct Audited {
     method: OnceLock<String>,
     stated: OnceLock<Option<Stated>>,
     arguments: OnceLock<Arguments>,
+    /// What became of a login, where nobody needs to be known.
+    login: OnceLock<Event>,
 }
 
 struct Arrival {
@@ -35,6 +38,7 @@ impl Audited {
             method: OnceLock::new(),
             stated: OnceLock::new(),
             arguments: OnceLock::new(),
+            login: OnceLock::new(),
         }
     }
 
@@ -43,14 +47,28 @@ impl Audited {
     }
 
     pub(super) fn comes_from(&self, principal: &Principal) -> Result<(), Cause> {
-        let slot = self.log.place().ok_or(Cause::NotRecorded)?;
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = slot;
+        self.reserves()?;
         let _ = self.principal.set(principal.clone());
         Ok(())
     }
 
+    /// Takes a place for what may be done now.
+    ///
+    /// # Errors
+    /// When it must be recorded and cannot be.
+    pub(crate) fn reserves(&self) -> Result<(), Cause> {
+        let slot = self.log.place().ok_or(Cause::NotRecorded)?;
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = slot;
+        Ok(())
+    }
+
+    /// What has become of a login.
+    pub(crate) fn tells_of(&self, event: Event) {
+        let _ = self.login.set(event);
+    }
+
     pub(crate) fn asks(&self, method: &str) {
-        let _ = self.method.set(bounded(method, MOST_WORD));
+        let _ = self.method.set(masked(method, MOST_WORD));
     }
 
     /// What a client says that it is, as JSON.
@@ -63,23 +81,37 @@ impl Audited {
         let _ = self.arguments.set(Arguments::of(bytes, self.log.terms().arguments));
     }
 
-    /// Records the exchange, of which the rest is said here. One without a known credential is nobody's.
+    /// Records the exchange, of which the rest is said here. One without a known credential is nobody's, unless it was about
+    /// a login.
     pub(super) fn end(&self, rest: Entry) {
-        let (Some(principal), Some(arrival)) = (self.principal.get(), self.arrival.get()) else { return };
+        let Some(arrival) = self.arrival.get() else { return };
+        let entry = match (self.principal.get(), self.login.get()) {
+            (Some(principal), _) => Entry {
+                tenant: principal.tenant().to_string(),
+                credential: principal.credential().to_string(),
+                stated: self.stated.get().cloned().flatten(),
+                method: self.method.get().cloned(),
+                arguments: self.arguments.get().cloned(),
+                ..rest
+            },
+            (None, Some(Event { what, tenant, grant, client })) => Entry {
+                tenant: tenant.as_ref().map(ToString::to_string).unwrap_or_default(),
+                credential: grant.as_ref().map(ToString::to_string).unwrap_or_default(),
+                client: client.as_ref().map(ToString::to_string),
+                method: Some(what.word().to_owned()),
+                ..rest
+            },
+            (None, None) => return,
+        };
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.log.record(
             slot,
             Entry {
                 time: rfc3339(kit::clock::since_epoch()),
                 reference: arrival.reference.clone(),
-                tenant: principal.tenant().to_string(),
-                credential: principal.credential().to_string(),
-                stated: self.stated.get().cloned().flatten(),
                 address: arrival.address.clone(),
                 http: arrival.http.clone(),
-                method: self.method.get().cloned(),
-                arguments: self.arguments.get().cloned(),
-                ..rest
+                ..entry
             },
         );
     }

@@ -75,6 +75,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::NoCredential => (Outcome::Auth, Reason::Credential("none")),
         Cause::BadCredential => (Outcome::Auth, Reason::Credential("unknown")),
         Cause::WrongBackend => (Outcome::Auth, Reason::Credential("wrong_backend")),
+        Cause::TenantDisabled => (Outcome::Auth, Reason::Credential("disabled")),
         Cause::ToolDenied { .. } | Cause::OutOfScope => (Outcome::Auth, Reason::None),
         Cause::TooManyFailures { .. } => (Outcome::Rate, Reason::Limit("failures")),
         Cause::TooManyRequests { .. } => (Outcome::Rate, Reason::Limit("requests")),

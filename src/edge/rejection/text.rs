@@ -36,6 +36,9 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::WrongBackend => "This token is for another backend than this server's. Nothing was done. \
              Next: ask the operator for one of this server."
             .into(),
+        Cause::TenantDisabled => "This tenant is disabled. Nothing was done. \
+             Next: ask the operator; the token stays good for when it is enabled again."
+            .into(),
         Cause::ToolDenied { tool } => format!(
             "This credential may not call the tool {tool:?}. Nothing was done. \
              Next: use another tool; the operator decides which ones it may call."

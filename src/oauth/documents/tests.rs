@@ -53,7 +53,7 @@ async fn fetched(text: String, kind: &str) -> Result<Arc<Documented>, Undocument
     });
     let remote = remote.await;
     at.set(remote.at("/client.json")).expect("set once");
-    documents(&remote).client(&url(&remote, "/client.json")).await
+    documents(&remote).client(&url(&remote, "/client.json"), None).await
 }
 
 async fn check(document: &Value) -> Result<Arc<Documented>, Undocumented> {
@@ -136,9 +136,9 @@ async fn an_address_spelled_otherwise_is_another_client() {
     let remote = Remote::new(move |_| Script::json(told.get().expect("set"))).await;
     shown.set(document(&remote)).expect("set once");
     let documents = documents(&remote);
-    assert!(documents.client(&url(&remote, "/client.json")).await.is_ok());
+    assert!(documents.client(&url(&remote, "/client.json"), None).await.is_ok());
     for other in ["/client.json?", "/client.json?a", "/%63lient.json", "//client.json", "/client.json/"] {
-        let fault = documents.client(&url(&remote, other)).await;
+        let fault = documents.client(&url(&remote, other), None).await;
         assert!(matches!(fault, Err(Undocumented::OtherId(_))), "{other}: {fault:?}");
     }
 }
@@ -153,13 +153,13 @@ async fn a_document_that_cannot_be_had_is_no_client() {
         (huge, "remote.example answers with more than 16384 bytes"),
     ] {
         let remote = Remote::new(move |_| script.clone()).await;
-        let fault = documents(&remote).client(&url(&remote, "/c")).await.expect_err("a fault");
+        let fault = documents(&remote).client(&url(&remote, "/c"), None).await.expect_err("a fault");
         assert_eq!(fault, Undocumented::Unfetched(told.to_owned()));
     }
     for inside in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1"] {
         let outbound = Outbound::for_test(&[("inside.example", &[inside])], &Trust::default());
         let url = DocumentUrl::parse(&id("https://inside.example/c")).expect("an address");
-        let fault = Documents::new(outbound).client(&url).await.expect_err("a fault");
+        let fault = Documents::new(outbound).client(&url, None).await.expect_err("a fault");
         assert!(fault.to_string().contains("where nothing is fetched from"), "{inside}: {fault}");
     }
 }
@@ -175,14 +175,14 @@ async fn one_question_is_asked_for_all_who_wait_and_its_answer_is_kept() {
     for _ in 0..20 {
         let (documents, tell, url) = (documents.clone(), tell.clone(), url(&remote, "/c"));
         tasks.start(async move {
-            let _ = tell.send(documents.client(&url).await).await;
+            let _ = tell.send(documents.client(&url, None).await).await;
         });
     }
     permits.add_permits(20);
     for _ in 0..20 {
         assert!(told.recv().await.expect("told").is_ok());
     }
-    assert!(documents.client(&url(&remote, "/c")).await.is_ok());
+    assert!(documents.client(&url(&remote, "/c"), None).await.is_ok());
     assert_eq!(remote.asked().len(), 1);
 }
 
@@ -191,7 +191,7 @@ async fn a_refusal_is_told_again_without_asking_for_a_while() {
     let remote = Remote::new(|_| Script::answer("404 Not Found", "", "")).await;
     let documents = documents(&remote);
     for _ in 0..10 {
-        assert!(documents.client(&url(&remote, "/c")).await.is_err());
+        assert!(documents.client(&url(&remote, "/c"), None).await.is_err());
     }
     assert_eq!(remote.asked().len(), 1);
 }
@@ -202,13 +202,31 @@ async fn whoever_names_ever_other_addresses_has_few_of_them_asked() {
     let documents = documents(&remote);
     let mut busy = 0;
     for number in 0..100 {
-        let fault = documents.client(&url(&remote, &format!("/{number}"))).await.expect_err("a fault");
+        let fault = documents.client(&url(&remote, &format!("/{number}")), None).await.expect_err("a fault");
         busy += usize::from(fault == Undocumented::Busy);
     }
     let asked = remote.asked().len();
     assert_eq!(asked + busy, 100);
     // One more a second, however slow this test is.
     assert!((30..100).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
+async fn one_address_has_few_documents_asked_for_and_leaves_the_others_theirs() {
+    let remote = Remote::new(|_| Script::answer("404 Not Found", "", "")).await;
+    let documents = documents(&remote);
+    let asks = async |number: usize, from: &str| {
+        let from = Some(from.parse().expect("an address"));
+        documents.client(&url(&remote, &format!("/{number}")), from).await.expect_err("a fault") != Undocumented::Busy
+    };
+    let mut asked = 0;
+    for number in 0..30 {
+        asked += usize::from(asks(number, if number % 2 == 0 { "2001:db8::1" } else { "2001:db8::2" }).await);
+    }
+    // One more in ten seconds, however slow this test is.
+    assert!((6..10).contains(&asked), "{asked}");
+    assert!(asks(100, "192.0.2.1").await && asks(101, "2001:db8:0:1::1").await, "others have theirs");
+    assert_eq!(remote.asked().len(), asked + 2);
 }
 
 #[test]

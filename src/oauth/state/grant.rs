@@ -16,6 +16,7 @@ use super::ids::{ClientId, GrantId};
 use super::moment::Moment;
 use super::refresh::Refresh;
 use super::scopes::Scopes;
+use super::secrets::Presented;
 
 /// All tokens of one login; they end together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +74,11 @@ impl Grant {
     pub fn counts(&self, now: Moment) -> bool {
         let access = self.access.iter().any(|access| !access.is_over(now));
         access || self.refresh.as_ref().is_some_and(|refresh| !refresh.is_over(now))
+    }
+
+    /// Whether this is its refresh token, the one that counts or one that was used.
+    pub(super) fn is_renewed_by(&self, presented: &Presented) -> bool {
+        self.refresh.as_ref().is_some_and(|refresh| refresh.knows(presented))
     }
 
     /// When its last token ends; none where that is never.

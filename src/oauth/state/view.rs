@@ -7,7 +7,7 @@ use kit::{Secret, Tenant};
 
 use crate::store::{Digest, View as Watchable};
 
-use super::change::Change;
+use super::change::{Change, Revocation, Rotation};
 use super::denied::Denied;
 use super::{Client, ClientId, Grant, GrantId, Moment, Scopes, State};
 
@@ -68,10 +68,40 @@ impl View {
         })
     }
 
-    /// Whether there is an invite with this code, whatever it is still good for.
+    /// Whom the invite with this code is for, if there is one, whatever it is still good for.
     #[must_use]
-    pub fn has_invite(&self, code: &Digest) -> bool {
-        self.state.invite_of(code).is_some()
+    pub fn invited(&self, code: &Digest) -> Option<&Tenant> {
+        self.state.invites.values().find(|invite| invite.code.matches(code)).map(|invite| &invite.tenant)
+    }
+
+    /// Whether somebody has let this client in, and not taken it back.
+    #[must_use]
+    pub fn has_let_in(&self, client: &ClientId) -> bool {
+        self.state.grants.values().any(|grant| grant.client == *client)
+    }
+
+    /// Whether this access token stands here still, whatever its time.
+    #[must_use]
+    pub fn holds(&self, token: &Digest) -> bool {
+        self.access.get(&token.half()).is_some_and(|(stored, _)| stored.matches(token))
+    }
+
+    /// Whose login a change is about that brings something of it.
+    #[must_use]
+    pub fn whose(&self, change: &Change) -> Option<(GrantId, Tenant)> {
+        let grants = || self.state.grants.iter();
+        let found = match change {
+            Change::Register(_) | Change::Consent(_) => None,
+            Change::Redeem(redemption) => {
+                grants().find(|(_, grant)| grant.code.as_ref().is_some_and(|code| code.matches(&redemption.code)))
+            }
+            Change::Refresh(Rotation { presented, .. }) => grants().find(|(_, grant)| grant.is_renewed_by(presented)),
+            Change::Revoke(Revocation { presented, .. }) => grants().find(|(_, grant)| {
+                grant.is_renewed_by(presented)
+                    || grant.access.iter().any(|access| access.token.matches(&presented.token))
+            }),
+        };
+        found.map(|(id, grant)| (id.clone(), grant.tenant.clone()))
     }
 
     /// A grant, which may be over by now.

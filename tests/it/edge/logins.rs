@@ -15,10 +15,13 @@ use playground::oauth::keeper::{Direct, Keeper as _};
 use playground::oauth::state::{ClientId, Fresh, GrantId, NewInvite, Order, Redirect, invite_id};
 use playground::oauth::{Service, Settings};
 use playground::store::Loose;
+use playground::worker::Barred;
 
 #[derive(Clone)]
 pub(crate) struct Logins {
     pub(crate) service: Service,
+    /// Who is let in for nothing.
+    pub(crate) disabled: Barred,
     keeper: Direct,
     credentials: Credentials,
     resource: String,
@@ -38,7 +41,11 @@ impl Logins {
         let state = home.join("oauth-state.json");
         let keeper = Direct::load(state, Loose::Refuse, tasks.clone()).await.unwrap();
         let resource = settings.public_url.as_str().to_owned();
-        Self { service: Service::new(settings, Arc::new(keeper.clone())), keeper, credentials, resource }
+        let disabled = Barred::default();
+        let barred = disabled.clone();
+        let service =
+            Service::new(settings, Arc::new(keeper.clone())).refusing(Arc::new(move |who: &Tenant| barred.has(who)));
+        Self { service, disabled, keeper, credentials, resource }
     }
 
     /// A code for alice that works once.

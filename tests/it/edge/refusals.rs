@@ -316,3 +316,25 @@ async fn a_modern_session_header_is_ignored_and_get_is_not_served_there() {
     assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")));
     assert_eq!(edge.ask(&[], LIST).await.status, 400, "a legacy call without a session");
 }
+
+#[tokio::test]
+async fn a_disabled_tenant_is_told_so_whatever_it_asks_and_others_are_served() {
+    let worker = Worker::plain().await;
+    let setting = Setting::sandbox(&worker);
+    let barred = setting.barred.clone();
+    let edge = setting.start().await;
+    let session = edge.session().await;
+    let within = [("mcp-session-id", session.as_str())];
+    let bob = [("authorization", "Bearer tok-bob")];
+    barred.set([kit::Tenant::parse("alice").unwrap()]);
+    let before = worker.count();
+    for (headers, body) in [(&[][..], INIT), (&within, LIST), (MODERN, MODERN_LIST)] {
+        let refused = edge.ask(headers, body).await;
+        assert_eq!((refused.status, refused.header("www-authenticate")), (403, None), "{refused:?}");
+        assert!(refused.message().contains("This tenant is disabled. Nothing was done."), "{}", refused.message());
+    }
+    assert_eq!(worker.count(), before);
+    assert_eq!(edge.ask(&bob, INIT).await.status, 200);
+    barred.set([]);
+    assert_eq!(edge.ask(&within, LIST).await.status, 200, "its session has gone on");
+}

@@ -20,7 +20,7 @@ use playground::oauth::Settings;
 use playground::store::{Loose, Opener};
 use playground::worker::eras::Found;
 use playground::worker::terms::Bounds;
-use playground::worker::{Eras, Loopback, Presence, Routes, Terms, Upstream};
+use playground::worker::{Barred, Eras, Loopback, Presence, Routes, Terms, Upstream};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
@@ -51,6 +51,8 @@ pub(crate) struct Setting {
     pub(crate) terms: Terms,
     /// What is known of each worker.
     pub(crate) eras: Eras,
+    /// Whom its worker would refuse.
+    pub(crate) barred: Barred,
     key: [u8; 32],
     native: HashMap<&'static str, SocketAddr>,
     sandbox: Option<SocketAddr>,
@@ -83,6 +85,7 @@ impl Setting {
             config: Config::default(),
             terms: Terms::default(),
             eras: Eras::default(),
+            barred: Barred::default(),
             key: [7; 32],
             native: HashMap::new(),
             sandbox: Some(worker.address),
@@ -101,6 +104,7 @@ impl Setting {
             config: Config::default(),
             terms: Terms::default(),
             eras: Eras::default(),
+            barred: Barred::default(),
             key: [7; 32],
             native,
             sandbox: None,
@@ -178,7 +182,7 @@ impl Setting {
         let rule = ClearRule { backend: "linux".to_owned(), catalogue: Box::new(move |_| catalogue) };
         let credentials = Credentials::load(Opener::Path(store), rule, Loose::Warn, tasks.clone()).await.unwrap();
         let presence = Presence::up();
-        let routes = routes(self.sandbox, &self.native, (&self.terms, &self.eras), &presence);
+        let routes = routes(self.sandbox, &self.native, (&self.terms, &self.eras, &self.barred), &presence);
         let tombstones = ["tombstones.jsonl", "tombstones.2.jsonl"]
             .map(|name| File::options().read(true).append(true).create(true).open(home.path().join(name)).unwrap());
         let (reload, reloads) = mpsc::channel(1);
@@ -244,7 +248,7 @@ impl Setting {
 fn routes(
     sandbox: Option<SocketAddr>,
     native: &HashMap<&'static str, SocketAddr>,
-    (terms, eras): (&Terms, &Eras),
+    (terms, eras, barred): (&Terms, &Eras, &Barred),
     presence: &Presence,
 ) -> Routes {
     let upstream = |name: &str, address: SocketAddr, sends_tenant| Upstream {
@@ -252,6 +256,7 @@ fn routes(
         sends_tenant,
         terms: terms.clone(),
         presence: presence.clone(),
+        barred: barred.clone(),
         eras: eras.clone(),
         ..Upstream::native(Loopback::new(address).unwrap(), Secret::new(INTERNAL))
     };
@@ -270,7 +275,12 @@ impl Edge {
     pub(crate) async fn take_up(&self, setting: Setting) {
         let (done, told) = oneshot::channel();
         let reload = Reload {
-            routes: routes(setting.sandbox, &setting.native, (&setting.terms, &setting.eras), &self.presence),
+            routes: routes(
+                setting.sandbox,
+                &setting.native,
+                (&setting.terms, &setting.eras, &setting.barred),
+                &self.presence,
+            ),
             config: setting.config,
             session_key: SessionKey::new(setting.key),
             logins: self.logins.as_ref().zip(setting.logins).map(|(logins, settings)| logins.service.under(settings)),

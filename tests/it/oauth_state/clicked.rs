@@ -59,6 +59,8 @@ fn a_client_logs_in_calls_refreshes_and_gives_back_at_a_running_service() {
     let (status, page) = ask(address, "GET", &format!("/oauth/authorize?{query}"), form, "");
     assert_eq!(status, 200, "{page}");
     let request = between(&page, r#"name="request" value=""#, "\"");
+    let wrong = format!("request={request}&invite=pgi-00000-00000-00000-00000-00000&decision=allow");
+    assert_eq!(ask(address, "POST", "/oauth/authorize", form, &wrong).0, 400);
     let body = format!("request={request}&invite={}&decision=allow", invite.trim());
     let (status, page) = ask(address, "POST", "/oauth/authorize", form, &body);
     assert_eq!(status, 200, "{page}");
@@ -79,7 +81,26 @@ fn a_client_logs_in_calls_refreshes_and_gives_back_at_a_running_service() {
     let (status, _) = ask(address, "POST", "/oauth/revoke", form, &format!("token={next}&client_id={client}"));
     assert_eq!((status, call(access), call(later)), (200, 401, 401));
     let log = service.rest();
-    for secret in [invite.trim(), code, access, refresh, later, next, verifier.as_str()] {
+    let secrets = [invite.trim(), code, access, refresh, later, next, verifier.as_str()];
+    for secret in secrets {
         assert!(!log.contains(secret), "{log}");
+    }
+    service.stop();
+    let record = std::fs::read_to_string(state.join("audit.jsonl")).expect("calls are on record");
+    let lines: Vec<serde_json::Value> = record.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<_> = lines.iter().filter(|line| line["client"] == client.as_str()).collect();
+    let methods: Vec<_> = told.iter().filter_map(|line| line["method"].as_str()).collect();
+    assert_eq!(methods, ["(login refused)", "(login allowed)", "(tokens issued)"], "{record}");
+    assert_eq!((&told[1]["tenant"], &told[1]["status"]), (&"alice".into(), &200.into()));
+    let grant = told[2]["credential"].as_str().expect("a grant");
+    let of_grant =
+        |method: &str| lines.iter().filter(|line| line["method"] == method && line["credential"] == grant).count();
+    assert_eq!(
+        (of_grant("initialize"), of_grant("(tokens renewed)"), of_grant("(token given back)")),
+        (2, 1, 1),
+        "{record}"
+    );
+    for secret in secrets {
+        assert!(!record.contains(secret), "{record}");
     }
 }

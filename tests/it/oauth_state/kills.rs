@@ -1,17 +1,19 @@
 //! Every store that a command saves, and the command killed at any moment of that.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use playground::identity::CredentialId;
 use playground::identity::store::Ledger;
+use playground::identity::store::last_used::LastUsed;
 use playground::store::Loose;
 
 use super::file;
-use crate::process::{Watched, playground, text};
+use crate::process::{Watched, playground, program, text};
 
 /// Of each store so many commands are killed as `PLAYGROUND_TEST_KILLS` says, which is 40 where it says nothing;
 /// `PLAYGROUND_TEST_SEED` makes a run like an earlier one, as far as the machine lets it.
@@ -28,6 +30,65 @@ fn a_command_killed_at_any_moment_leaves_every_store_whole_with_all_it_had_told(
         std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes()).expect("written");
     }
 }
+
+/// The same of the record of last uses, which a service writes: here a process that does nothing else.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the long run is asked for by the environment")]
+fn a_process_killed_while_it_notes_uses_leaves_the_record_whole_with_all_it_had_told() {
+    let kills = std::env::var("PLAYGROUND_TEST_KILLS").map_or(40_u64, |text| text.parse().expect("a number"));
+    if let Some(state) = std::env::var_os(NOTES_IN) {
+        return note_for_ever(Path::new(&state));
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let used = LastUsed::in_state(place.path());
+    let (mut random, mut told, mut in_mid_save) = (u64::from(kit::clock::since_epoch().subsec_nanos()) | 1, 0, 0_u64);
+    for _ in 0..kills {
+        let mut command = program(std::env::current_exe().expect("this program"));
+        command.args(["--exact", NOTING, "--nocapture"]).env(NOTES_IN, place.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.starts_with("noted ") {
+            line.clear();
+            assert!(output.read_line(&mut line).expect("read") > 0, "it notes until it is killed");
+        }
+        random = xorshift(random);
+        assert!(!Watched::of(child.id()).gone_within(Duration::from_micros(random % 5000)), "it goes on until then");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("read");
+        // A line that its death cut off is no promise.
+        let whole = rest.rfind('\n').and_then(|end| rest.get(..end)).unwrap_or_default();
+        let last = whole.lines().chain([line.trim_end()]).filter_map(|line| line.strip_prefix("noted ")?.parse().ok());
+        told = last.max().map_or(told, |last: u64| last.max(told));
+        let entries = std::fs::read_dir(place.path()).expect("listed");
+        let beside = |name: &std::ffi::OsStr| name.to_string_lossy().contains(".new-");
+        in_mid_save += u64::from(entries.flatten().any(|entry| beside(&entry.file_name())));
+        let read = used.read().expect("a whole record");
+        let kept = read.values().max().expect("something is noted").as_secs() / 3600;
+        assert!(kept >= told, "{told} was told to be noted, and {kept} is the last");
+        assert_eq!(read.len(), 8, "none of those that are used is lost");
+    }
+    let line = format!("last uses: {kills} killed, {in_mid_save} of them in mid save\n");
+    std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes()).expect("written");
+}
+
+/// Notes the use of some credentials, each hour a little later than the one before, and says so behind it.
+fn note_for_ever(state: &Path) {
+    let used = LastUsed::in_state(state);
+    let first = used.read().expect("a whole record").values().max().map_or(0, |last| last.as_secs() / 3600);
+    for hour in first + 1.. {
+        let ids = (0..8).map(|number| CredentialId::parse(&format!("id-{number}")).expect("an id")).collect();
+        used.note(ids, hour).expect("noted");
+        let line = format!("noted {hour}\n");
+        std::io::Write::write_all(&mut std::io::stdout().lock(), line.as_bytes()).expect("heard");
+    }
+}
+
+const NOTES_IN: &str = "PLAYGROUND_TEST_NOTES_IN";
+const NOTING: &str =
+    "oauth_state::kills::a_process_killed_while_it_notes_uses_leaves_the_record_whole_with_all_it_had_told";
 
 #[derive(Clone, Copy, Debug)]
 enum Store {
@@ -224,11 +285,16 @@ impl Run {
 
     /// A number that a seed tells (Marsaglia's xorshift).
     fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
+        self.random = xorshift(self.random);
         self.random % bound.max(1)
     }
+}
+
+fn xorshift(mut random: u64) -> u64 {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    random
 }
 
 /// The id of what a command printed; a line that its death cut off is no promise.

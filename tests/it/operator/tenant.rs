@@ -160,6 +160,9 @@ fn a_disabled_tenant_is_refused_everything_until_it_is_enabled_and_keeps_its_tok
     let call = serde_json::json!({ "session": handle, "command": "true" });
     let refused = client.try_call("exec", &call).expect("an answer");
     assert!(refused.body.contains("disabled"), "{refused:?}");
+    let opened = crate::http::post(address, "/mcp", Some(&token), &[], crate::fake_worker::INITIALIZE);
+    assert_eq!(opened.status, 403, "{opened:?}");
+    assert!(opened.body.contains("This tenant is disabled."), "{opened:?}");
     let attached = setting.run(&["user", "attach", "alice"]);
     assert_eq!(attached.status.code(), Some(3), "{}", text(&attached.stderr));
     let operator = setting.run(&["exec", "alice", "--", "sh", "-c", "ps -e | grep -c '[s]leep'"]);
@@ -167,6 +170,11 @@ fn a_disabled_tenant_is_refused_everything_until_it_is_enabled_and_keeps_its_tok
     let refused = client.try_call("exec", &call).expect("an answer");
     assert!(refused.body.contains("disabled"), "also while the sandbox runs for the operator: {refused:?}");
     assert_eq!(setting.run(&["user", "enable", "alice"]).status.code(), Some(0));
+    // The edge hears of it an instant after the command has.
+    let deadline = kit::clock::now() + PATIENCE;
+    while crate::http::post(address, "/mcp", Some(&token), &[], crate::fake_worker::INITIALIZE).status != 200 {
+        assert!(kit::clock::now() < deadline, "it is enabled again");
+    }
     let handle = client.handle();
     assert!(client.exec(&handle, "echo back").contains("back"), "the token is the same");
     setting.service = Some(service);

@@ -19,6 +19,7 @@ fn causes() -> Vec<Cause> {
         Cause::NoCredential,
         Cause::BadCredential,
         Cause::WrongBackend,
+        Cause::TenantDisabled,
         Cause::TooManyFailures { again: AGAIN },
         Cause::TooManyRequests { again: AGAIN },
         Cause::NoSuchPath,

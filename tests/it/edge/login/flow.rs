@@ -1,6 +1,6 @@
 //! A whole login, and what becomes of it.
 
-use super::program::{Program, STATE, decide, edge, onward, parameter, sealed, send, tokens};
+use super::program::{Program, STATE, decide, edge, link, onward, parameter, sealed, send, tokens};
 use crate::edge::setting::{INIT, LIST, Setting};
 use crate::edge::talk::Answer;
 use crate::edge::worker::Worker;
@@ -152,11 +152,31 @@ async fn a_wrong_code_keeps_the_request_and_the_right_one_goes_on() {
 async fn a_person_who_cancels_tells_the_client_so() {
     let edge = edge().await;
     let program = Program::new(&edge).await;
+    program.log_in().await;
     let page = program.page(&[]).await;
     for decision in ["deny", "", "anything"] {
         let answer = decide(&edge, &sealed(page.text()), "", decision).await;
         let address = onward(answer.text());
         assert_eq!(answer.status, 200);
+        for (name, value) in [("error", "access_denied"), ("state", STATE), ("iss", "https://mcp.example")] {
+            assert_eq!(parameter(&address, name).as_deref(), Some(value), "{address}");
+        }
+        assert_eq!(parameter(&address, "code"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_person_who_cancels_is_not_sent_to_a_client_that_nobody_has_let_in_but_by_a_link() {
+    let edge = edge().await;
+    let (known, program) = (Program::new(&edge).await, Program::new(&edge).await);
+    known.log_in().await;
+    let page = program.page(&[]).await;
+    for decision in ["deny", "", "anything"] {
+        let answer = decide(&edge, &sealed(page.text()), "", decision).await;
+        assert_eq!((answer.status, answer.header("location"), answer.header("refresh")), (200, None, None));
+        assert!(!answer.text().contains("http-equiv=\"refresh\""), "{}", answer.text());
+        let address = link(answer.text()).expect("a link");
+        assert!(address.starts_with(super::program::REDIRECT), "{address}");
         for (name, value) in [("error", "access_denied"), ("state", STATE), ("iss", "https://mcp.example")] {
             assert_eq!(parameter(&address, name).as_deref(), Some(value), "{address}");
         }
@@ -176,4 +196,18 @@ async fn nothing_that_lets_in_stands_in_the_state() {
     for secret in [&invite, &code, &access, &refresh] {
         assert!(!state.contains(secret.as_str()), "{state}");
     }
+}
+
+#[tokio::test]
+async fn a_disabled_tenants_invite_lets_nobody_in_and_is_not_used_up() {
+    let edge = edge().await;
+    let program = Program::new(&edge).await;
+    let invite = edge.logins().invite();
+    edge.logins().disabled.set([kit::Tenant::parse("alice").unwrap()]);
+    let refused = program.allow(&invite).await;
+    assert_eq!((refused.status, refused.header("location")), (403, None));
+    assert!(refused.text().contains("is disabled on this server"), "{}", refused.text());
+    assert!(!refused.text().contains("alice"), "whose it is stays unsaid");
+    edge.logins().disabled.set([]);
+    program.code(&invite).await;
 }

@@ -173,3 +173,43 @@ async fn where_nobody_can_log_in_every_place_to_look_is_plainly_nothing() {
     }
     assert_eq!(worker.count(), 0);
 }
+
+#[tokio::test]
+async fn at_another_listed_name_the_resource_is_called_by_that_name_and_tokens_can_be_asked_for_by_it() {
+    let worker = Worker::plain().await;
+    let names = ["mcp.example", "Other.example:8443", "token.example"].map(str::to_owned).to_vec();
+    let setting = Setting::sandbox(&worker).logins(settings()).with(|config| {
+        config.requests.hosts = names;
+        config.requests.bearer_hosts = vec!["token.example".to_owned()];
+    });
+    let edge = setting.start().await;
+    for (host, url) in [
+        ("mcp.example", "https://mcp.example"),
+        ("mcp.example:443", "https://mcp.example"),
+        ("other.example:8443", "https://other.example:8443"),
+        ("OTHER.example:8443", "https://other.example:8443"),
+    ] {
+        let place = "/.well-known/oauth-protected-resource";
+        for (path, of) in [(place.to_owned(), ""), (format!("{place}/mcp"), "/mcp")] {
+            let document = ask(&edge, "GET", &path, &[("Host", host)], None).await.json();
+            assert_eq!(document["resource"], format!("{url}{of}"), "{host}{path}");
+            assert_eq!(document["authorization_servers"], json!(["https://mcp.example"]), "{host}{path}");
+        }
+        let refused = ask(&edge, "POST", "/mcp", &[("Host", host)], Some(INIT)).await;
+        let challenge = format!(r#"Bearer resource_metadata="{url}{place}/mcp", scope="mcp""#);
+        assert_eq!(refused.header("www-authenticate"), Some(challenge.as_str()), "{host}");
+    }
+    let program = super::program::Program::new(&edge).await;
+    for (resource, status) in [
+        ("https://other.example:8443/mcp", 200),
+        ("https://mcp.example", 200),
+        ("https://other.example/mcp", 400),
+        ("https://third.example", 400),
+    ] {
+        assert_eq!(program.page(&[("resource", resource)]).await.status, status, "{resource}");
+    }
+    let bearer = format!("Bearer {}", program.log_in().await.0);
+    for host in ["mcp.example", "other.example:8443"] {
+        assert_eq!(edge.ask(&[("Host", host), ("Authorization", &bearer)], INIT).await.status, 200, "{host}");
+    }
+}
