@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{Method, Request};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -166,6 +167,10 @@ fn is_browser(head: &Head) -> bool {
 /// The whole body, which is small. Dropped here, the body's connection ends with it.
 async fn read(head: &Head, mut body: RequestBody) -> Result<Bytes, Cause> {
     let began = kit::clock::now();
+    let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    if declared.is_some_and(|length| length > MOST_BODY) {
+        return Err(Cause::BodyTooLarge { most: MOST_BODY });
+    }
     let whole = async {
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {

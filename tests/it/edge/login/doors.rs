@@ -82,7 +82,7 @@ async fn under_a_name_that_is_not_listed_there_is_no_login_either() {
     let listed = |config: &mut playground::edge::Config| config.requests.hosts = vec!["mcp.example".into()];
     let edge = Setting::sandbox(&worker).logins(settings()).with(listed).start().await;
     for path in DOCUMENTS.iter().chain(&FORMS) {
-        for host in ["rebind.example", "mcp.example.rebind.example", "127.0.0.1", "mcp.example:8443"] {
+        for host in ["rebind.example", "mcp.example.rebind.example", "127.0.0.1", "xmcp.example"] {
             let body = FORMS.contains(path).then_some("{}");
             let method = if body.is_some() { "POST" } else { "GET" };
             let answer = ask(&edge, method, path, &[("Host", host)], body).await;
