@@ -24,8 +24,10 @@ pub(super) async fn checks(state: &StateDir, store: &Store) -> Vec<Check> {
             Err(fault) => Check::fail("credentials", fault.to_string(), "correct the file's content, owner or mode"),
         },
     ];
-    checks.extend(user_namespaces());
-    checks.push(program("mkfs.ext4", "a hard bound on tenants' files", "install e2fsprogs"));
+    if std::env::consts::OS == "linux" {
+        checks.extend(user_namespaces());
+        checks.push(program("mkfs.ext4", "a hard bound on tenants' files", "install e2fsprogs"));
+    }
     checks.push(program("tar", "exports and imports", "install tar"));
     checks
 }

@@ -24,7 +24,7 @@ pub(super) async fn check(sandbox: &Sandbox, tenant: &Tenant) -> Check {
 
 async fn tried(sandbox: &Sandbox, tenant: &Tenant) -> Result<Check, String> {
     let Some(listener) = sealed(sandbox, tenant).await? else {
-        let fix = "put bash or curl into the tenants' system, and run this again";
+        let fix = "put bash, curl or nc into the tenants' system, and run this again";
         return Ok(Check::warn("egress", "there is no program inside to try it with", fix));
     };
     let ask = format!("{ASK} {}", listener.place);
@@ -98,6 +98,8 @@ ask() {
         bash -c 'exec 3<> "/dev/tcp/${0%:*}/${0##*:}" || exit
             printf "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" "$1" "$1" >&3; cat <&3' "$proxy" "$1"
     elif command -v curl > /dev/null; then NO_PROXY= no_proxy= curl -s -m 10 -x "http://$proxy" "http://$1/"
+    elif command -v nc > /dev/null; then
+        printf "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" "$1" "$1" | nc -w 10 "${proxy%:*}" "${proxy##*:}"
     else echo no client here; fi 2> /dev/null
 }
 ask"#;

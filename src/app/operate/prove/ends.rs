@@ -81,7 +81,8 @@ const MARK: &str = "31415.9265";
 
 const STUBBORN: &str = "
 trap '' TERM INT HUP
-(setsid sh -c 'trap \"\" TERM HUP; sleep 31415.9265 & sleep 31415.9265' &)
+daemon=$(command -v setsid) || { command -v daemon > /dev/null && daemon='daemon -f'; }
+($daemon sh -c 'trap \"\" TERM HUP; sleep 31415.9265 & sleep 31415.9265' &)
 (sh -c '(trap \"\" TERM; exec sleep 31415.9265) &' &)
 sleep 31415.9265 & echo up; sleep 31415.9265; :";
 

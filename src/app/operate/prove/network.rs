@@ -11,7 +11,7 @@ pub(super) async fn tried(pair: Pair<'_>) -> Check {
         Ok(Some(_listener)) => {
             Check::pass(NONE, "a listener on this host's loopback is reached neither directly nor through the proxy")
         }
-        Ok(None) => Check::not_tried(NONE, "there is no program inside to try it with: bash or curl"),
+        Ok(None) => Check::not_tried(NONE, "there is no program inside to try it with: bash, curl or nc"),
         Err(why) => broken(NONE, why),
     }
 }
