@@ -105,6 +105,10 @@ struct Lima {
     /// The sources of the faculties that machines find at /opt/faculties; none without it.
     #[arg(long, hide_short_help = true, value_name = "DIR", env = "PLAYGROUND_FACULTIES_SRC")]
     faculties_src: Option<PathBuf>,
+
+    /// Of the tenant that is made now.
+    #[arg(skip)]
+    faculty_pile: Option<PathBuf>,
 }
 
 impl Backend {
@@ -139,6 +143,17 @@ impl Backend {
     #[cfg(feature = "mcp-http")]
     pub(super) fn jail_name(&self, tenant: &Tenant) -> JailName {
         JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant)
+    }
+
+    /// Gives the tenant that is made now a pile of the operator's.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn bring(&mut self, pile: PathBuf) -> Result<(), Failure> {
+        if self.name() != "lima" {
+            return Err(Failure::message(Code::Usage, "--faculty-pile belongs to the lima backend alone")
+                .hint("elsewhere a pile lies where the backend keeps it; `playground user import` brings one along"));
+        }
+        self.lima.faculty_pile = Some(pile);
+        Ok(())
     }
 
     /// The name of what was said.
@@ -205,6 +220,7 @@ impl Lima {
             state_root: self.state_root.clone().unwrap_or(settings.state_root),
             template: self.template.clone().or(settings.template),
             faculties_src: self.faculties_src.clone().or(settings.faculties_src),
+            faculty_pile: self.faculty_pile.clone(),
             ..settings
         }
     }

@@ -65,7 +65,7 @@ impl Door {
     pub(super) async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Running(_) => Ok(()),
-            Self::Own(sandbox, _tasks, _lock) => sandbox.shutdown().await.map_err(Failure::new),
+            Self::Own(sandbox, _tasks, _lock) => sandbox.leave().await.map_err(Failure::new),
         }
     }
 }

@@ -79,18 +79,14 @@ fn what_cannot_be_read_is_a_usage_error() {
 }
 
 #[test]
-fn a_backend_that_is_not_built_yet_is_refused_by_name_when_it_is_needed() {
+fn machines_without_lima_are_refused_with_the_way_out() {
     let place = tempfile::tempdir().expect("a folder");
-    let state = place.path().join("state");
-    let state = state.to_str().expect("text");
-    for line in [
-        &["user", "create", "alice", "--backend", "lima", "--state", state][..],
-        &["user", "create", "alice", "--backend", "jail", "--jail-local", "--state", state],
-    ] {
-        let output = run(playground(line));
-        assert_eq!(output.status.code(), Some(10), "{line:?}");
-        assert!(text(&output.stderr).contains("it is not built yet"), "{line:?}: {}", text(&output.stderr));
-    }
+    let path = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
+    let mut command = playground(["user", "create", "alice", "--backend", "lima", "--state", &path("state")]);
+    command.args(["--state-root", &path("root")]).env("USER", "me").env("PATH", place.path());
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(10), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("install Lima"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -38,8 +38,8 @@ pub(super) struct Create {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Where the original's lima backend has a tenant's pile.
-    #[arg(long, hide = true)]
+    /// With --backend lima: the tenant's pile, an absolute path that ends with self.pile; its key lies beside it.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     faculty_pile: Option<PathBuf>,
 
     #[command(flatten)]
@@ -67,16 +67,19 @@ pub(super) struct PileFlags {
 }
 
 impl Create {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        if self.faculty_pile.is_some() {
-            return Err(Failure::message(Code::Usage, "--faculty-pile belongs to the lima backend alone")
-                .hint("here a pile lies in the state directory; `playground user import` brings one along"));
-        }
+    pub(super) async fn run(mut self) -> Result<(), Failure> {
+        let brought = self.faculty_pile.take();
+        let brings = brought.is_some();
+        brought.map_or(Ok(()), |pile| self.backend.bring(pile))?;
         let settings = self.settings.decided()?;
         let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
         let door = Door::open(&state, &self.backend).await?;
+        if brings && door.is_running() {
+            return Err(Failure::message(Code::Failed, "a running service cannot be given a pile that lies elsewhere")
+                .hint("end the service on this state first"));
+        }
         let made = door
             .ask(Request::Create {
                 tenant: self.name.clone(),

@@ -137,6 +137,11 @@ pub trait Backend: Send + Sync + 'static {
         Box::pin(async { Ok(0) })
     }
 
+    /// Ends what this process has begun, and leaves sandboxes running that outlive it; nothing is started afterwards.
+    fn leave(&self) -> Pending<'_, Result<(), BackendError>> {
+        self.shutdown()
+    }
+
     /// Ends every tenant's processes, with proof; nothing is started afterwards.
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>>;
 }

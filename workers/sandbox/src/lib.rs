@@ -235,6 +235,14 @@ impl Sandbox {
         self.provider.backend().reattach().await
     }
 
+    /// Ends every job of this process, and leaves sandboxes running that outlive it: for who only had a question.
+    ///
+    /// # Errors
+    /// When a death cannot be proven.
+    pub async fn leave(&self) -> Result<(), BackendError> {
+        self.provider.leave().await
+    }
+
     /// Ends every job and every tenant's processes, with proof. Nothing is started afterwards.
     ///
     /// # Errors
@@ -304,10 +312,11 @@ async fn choose(config: backend::Config) -> Result<Arc<dyn Backend>, OpenError> 
         Kind::Jail(settings) => backend::jail::open(config, *settings).await,
         Kind::Lima(settings) => backend::lima::open(config, *settings).await,
     };
-    opened.map_err(|fault| match fault {
-        BackendError::NoIsolation(fault) => OpenError::NoIsolation(fault),
-        fault => OpenError::Backend(fault),
-    })
+    match opened {
+        Ok(backend) => Ok(backend),
+        Err(BackendError::NoIsolation(fault)) => Err(OpenError::NoIsolation(fault)),
+        Err(fault) => Err(OpenError::Backend(fault)),
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -263,9 +263,18 @@ impl Provider {
 
     /// Ends every job and every tenant's processes.
     pub(crate) async fn shutdown(&self) -> Result<(), BackendError> {
+        self.end_with(self.0.backend.shutdown()).await
+    }
+
+    /// Ends every job, and leaves sandboxes running that outlive this process.
+    pub(crate) async fn leave(&self) -> Result<(), BackendError> {
+        self.end_with(self.0.backend.leave()).await
+    }
+
+    async fn end_with(&self, ending: impl Future<Output = Result<(), BackendError>>) -> Result<(), BackendError> {
         self.0.watch.abort();
         self.0.jobs.close().await;
-        let ended = self.heed(self.0.backend.shutdown().await);
+        let ended = self.heed(ending.await);
         if ended.as_ref().is_err_and(|fault| fault.control_lost().is_some()) {
             // What waits for the processes that do not die would wait for ever; the word that they live comes first.
             return ended;

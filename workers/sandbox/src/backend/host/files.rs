@@ -97,7 +97,6 @@ impl CleanShell<'_> {
 fn explain(path: &GuestPath, output: &Output) -> FileError {
     let name = path.path.clone();
     let said = output.complaint();
-    let says = |any: &[&str]| any.iter().any(|words| said.contains(words));
     let number = || said.split_whitespace().last().and_then(|word| word.parse().ok());
     match output.exit {
         Exit::Code(script::NO_FOLDER) => {
@@ -122,15 +121,26 @@ fn explain(path: &GuestPath, output: &Output) -> FileError {
             (Some(bytes), Some(written)) => FileError::Partial { path: name, written, bytes },
             _ => FileError::Lost(name),
         },
-        _ if says(&["No space left", "quota exceeded", "File too large"]) => FileError::NoSpace(name),
-        _ if says(&["Permission denied", "Operation not permitted", "Read-only file system"]) => {
-            FileError::Denied(name)
+        Exit::Code(_) | Exit::Signal(_) | Exit::OutOfMemory | Exit::OverQuota | Exit::SandboxEnded => {
+            complaint(name, &output.stderr)
         }
-        _ if says(&["No such file", "Not a directory", "Directory nonexistent", "directory nonexistent"]) => {
-            FileError::NotFound(name)
-        }
-        _ if says(&["Is a directory"]) => FileError::IsDirectory(name),
-        _ => other(&name, io::Error::other(last_lines(&output.stderr))),
+    }
+}
+
+/// What a program inside complained of, by the words that every system has for it.
+fn complaint(name: String, stderr: &[u8]) -> FileError {
+    let said = String::from_utf8_lossy(stderr);
+    let says = |any: &[&str]| any.iter().any(|words| said.contains(words));
+    if says(&["No space left", "quota exceeded", "File too large"]) {
+        FileError::NoSpace(name)
+    } else if says(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
+        FileError::Denied(name)
+    } else if says(&["No such file", "Not a directory", "irectory nonexistent"]) {
+        FileError::NotFound(name)
+    } else if says(&["Is a directory"]) {
+        FileError::IsDirectory(name)
+    } else {
+        other(&name, io::Error::other(last_lines(stderr)))
     }
 }
 

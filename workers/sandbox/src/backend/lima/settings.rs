@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::name::is_prefix;
 use crate::backend::host::Surroundings;
+use crate::backend::{BackendError, NoIsolation};
 
 /// The defaults are the original's where it had one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +20,8 @@ pub struct Settings {
     pub template: Option<PathBuf>,
     /// The sources of the programs that tenants find at `/opt/faculties`.
     pub faculties_src: Option<PathBuf>,
+    /// A pile of the operator's for the tenant that is made next, with its key beside it.
+    pub faculty_pile: Option<PathBuf>,
     /// The user that `limactl` makes in a machine.
     pub user: String,
     /// How long one program may take: making a machine fetches an image.
@@ -34,10 +38,36 @@ impl Settings {
             state_root,
             template: None,
             faculties_src: None,
+            faculty_pile: None,
             user,
             admin_limit_s: 600,
             surroundings,
         }
+    }
+
+    /// Finds what cannot be meant.
+    pub(super) fn check(&self) -> Result<(), BackendError> {
+        let refuse = |why: String| {
+            let (what, remedy) = ("the settings of lima".to_owned(), "put it right".to_owned());
+            Err(BackendError::NoIsolation(NoIsolation { what, why, remedy }))
+        };
+        if !is_prefix(&self.instance_prefix) {
+            return refuse(format!(
+                "`{}` cannot begin a machine's name: up to 20 letters and digits, in parts with one of . _ - between",
+                self.instance_prefix
+            ));
+        }
+        if !self.state_root.is_absolute() {
+            return refuse(format!("the state root {} is no absolute path", self.state_root.display()));
+        }
+        let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
+        if self.user.is_empty() || self.user.starts_with('-') || !self.user.chars().all(plain) {
+            return refuse(format!("`{}` is no user for a machine; name one with PLAYGROUND_LIMA_USER", self.user));
+        }
+        if let Some(source) = &self.faculties_src {
+            tracing::warn!(source = %source.display(), "faculties are not built by this release; name a folder of built ones with the setting faculties");
+        }
+        Ok(())
     }
 
     #[must_use]

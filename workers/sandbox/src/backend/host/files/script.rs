@@ -1,10 +1,10 @@
-//! The scripts. Their arguments are: the home folder, the folder to begin in, the path, a number of bytes.
+//! The scripts. Their arguments are: the home folder (`~` is the one that the shell knows), the folder to begin in, the path, a number of bytes.
 //!
 //! They are for the `/bin/sh` of FreeBSD and of Linux, and name programs by places that both have.
 
 /// Goes where the path begins, and finds out what lies at its end, in `f`.
 pub(super) const BEGIN: &str = r#"LC_ALL=C; export LC_ALL; CDPATH=; umask 022
-cd -- "$1" 2>/dev/null; cd -- "$2" 2>/dev/null || exit 91
+case $1 in "~") cd ;; *) cd -- "$1" ;; esac 2>/dev/null; cd -- "$2" 2>/dev/null || exit 91
 case $3 in /*) f=$3 ;; *) f=./$3 ;; esac
 refuse() {
   if [ -d "$f" ]; then exit 92; fi
@@ -43,7 +43,7 @@ trap '/bin/rm -f -- "$t"' EXIT
 trap 'exit 1' HUP INT TERM
 /bin/cat > "$t" || exit 1
 n=$(size "$t") || exit 1
-if [ "$n" -ne "$4" ]; then echo "No space left" >&2; exit 1; fi
+if [ "$n" -ne "$4" ]; then echo "only $n of $4 bytes have arrived" >&2; exit 1; fi
 /bin/chmod "${mode:-644}" "$t" && settle "$t" && /bin/mv -f -- "$t" "$f" || exit 1
 echo "$age $n"
 "#;

@@ -1,0 +1,222 @@
+//! One tenant's machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use kit::Tenant;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::name::Name;
+use super::{RUNNING, plan, step};
+use crate::backend::host::{Argv, End, Ending, Process, Runner, Running, check, execute};
+use crate::backend::{BackendError, ControlLost, Ends, Exit, Killed, Pending, Streams};
+
+/// What is known of a machine, and the turn that whoever changes it has to have.
+pub(super) struct Machine {
+    tenant: Tenant,
+    name: Name,
+    runner: Arc<dyn Runner>,
+    limit: Duration,
+    turn: Semaphore,
+    live: AtomicBool,
+    /// How often all that ran in it was ended.
+    ends: AtomicU64,
+    running: Running,
+}
+
+/// What machines this host has, with their states.
+pub(super) async fn states(runner: &dyn Runner, limit: Duration) -> Result<BTreeMap<String, String>, BackendError> {
+    let argv = plan::list();
+    let output = check(&argv, runner.run(&argv, None, limit).await)
+        .map_err(|fault| step("list the machines", std::io::Error::other(fault)))?;
+    let text = output.text();
+    let pair = |line: &str| line.split_once(' ').map(|(name, state)| (name.to_owned(), state.trim().to_owned()));
+    Ok(text.lines().filter_map(pair).collect())
+}
+
+impl Machine {
+    pub(super) fn new(tenant: Tenant, name: Name, runner: Arc<dyn Runner>, limit: Duration) -> Self {
+        let (live, ends) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { tenant, name, runner, limit, turn: Semaphore::new(1), live, ends, running: Running::default() }
+    }
+
+    pub(super) fn name(&self) -> Name {
+        self.name.clone()
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tell(&self, live: bool) {
+        self.live.store(live, Ordering::Relaxed);
+    }
+
+    /// Waits for the turn to change it.
+    pub(super) async fn alone(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.turn.acquire().await.ok()
+    }
+
+    /// Makes it of a template, and starts it.
+    pub(super) async fn make(&self, template: &Path) -> Result<(), BackendError> {
+        let progress = Progress::begin(&self.tenant);
+        execute(&*self.runner, &plan::make(&self.name, template), self.limit).await?;
+        progress.end();
+        self.tell(true);
+        Ok(())
+    }
+
+    /// Starts it unless it runs.
+    pub(super) async fn start(&self) -> Result<(), BackendError> {
+        match self.state().await? {
+            Some(state) if state == RUNNING => {}
+            Some(_) => execute(&*self.runner, &[plan::start(&self.name)], self.limit).await?,
+            None => {
+                self.tell(false);
+                let gone =
+                    format!("there is none of this name any more; `playground user create {}` makes it", self.tenant);
+                return Err(step(format!("start the machine {}", self.name.as_str()), std::io::Error::other(gone)));
+            }
+        }
+        self.tell(true);
+        Ok(())
+    }
+
+    /// Ends it with all that runs in it, by asking first. Its state is the proof.
+    pub(super) async fn stop(&self) -> Result<(), BackendError> {
+        self.end_commands().await;
+        if self.state().await?.is_some_and(|state| state == RUNNING) {
+            let asked = plan::stop(&self.name);
+            if let Err(fault) = check(&asked, self.runner.run(&asked, None, self.limit).await) {
+                tracing::warn!(tenant = %self.tenant, %fault, "a machine does not stop when it is asked");
+                self.kill().await?;
+            }
+        }
+        self.tell(false);
+        Ok(())
+    }
+
+    pub(super) async fn delete(&self) -> Result<(), BackendError> {
+        self.end_commands().await;
+        execute(&*self.runner, &plan::destroy(&self.name), self.limit).await?;
+        self.tell(false);
+        match self.state().await? {
+            None => Ok(()),
+            Some(_) => Err(step("remove the machine", std::io::Error::other("limactl has it still"))),
+        }
+    }
+
+    /// Ends this side's ends of commands.
+    pub(super) async fn end_commands(&self) {
+        self.running.end(&self.tenant, GRACE).await;
+    }
+
+    pub(super) fn run(&self, argv: &Argv, stdin: bool, streams: &Streams) -> Result<(Process, Ends), BackendError> {
+        let begun = self.runner.start(argv, stdin, streams);
+        let (process, ends) = begun.map_err(|fault| step("start a command", std::io::Error::other(fault)))?;
+        self.running.add(&self.tenant, process.clone());
+        Ok((process, ends))
+    }
+
+    /// Its state, if it is there.
+    async fn state(&self) -> Result<Option<String>, BackendError> {
+        Ok(states(&*self.runner, self.limit).await?.remove(self.name.as_str()))
+    }
+
+    /// Ends it without asking, and looks.
+    async fn kill(&self) -> Result<(), BackendError> {
+        let argv = plan::kill(&self.name);
+        let killed = check(&argv, self.runner.run(&argv, None, self.limit).await);
+        match (killed, self.state().await?) {
+            (_, Some(state)) if state == RUNNING => {
+                Err(step("stop the machine by force", std::io::Error::other("it runs still")))
+            }
+            (Err(fault), Some(state)) if state != STOPPED => {
+                Err(step("stop the machine by force", std::io::Error::other(fault)))
+            }
+            _ => {
+                self.tell(false);
+                self.ends.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What the end of a command of this machine means, which begins now.
+pub(super) fn ending(machine: &Arc<Machine>) -> Arc<dyn Ending> {
+    Arc::new(OfMachine { machine: Arc::clone(machine), ends: machine.ends.load(Ordering::Relaxed) })
+}
+
+struct OfMachine {
+    machine: Arc<Machine>,
+    /// How often all had been ended when the command began.
+    ends: u64,
+}
+
+impl OfMachine {
+    fn is_over(&self) -> bool {
+        self.machine.ends.load(Ordering::Relaxed) != self.ends
+    }
+}
+
+impl Ending for OfMachine {
+    /// The end of `limactl` proves nothing, so that the machine ends, and is started again.
+    fn prove(&self, _: End) -> Pending<'_, Result<Killed, ControlLost>> {
+        Box::pin(async {
+            let machine = &self.machine;
+            let _alone = machine.alone().await;
+            if self.is_over() {
+                return Ok(Killed::Sandbox);
+            }
+            if let Err(fault) = machine.kill().await {
+                return Err(ControlLost { tenant: machine.tenant.clone(), reason: kit::chain(&fault) });
+            }
+            if let Err(fault) = machine.start().await {
+                // Nothing of it lives, and the next use tries again.
+                tracing::warn!(tenant = %machine.tenant, fault = kit::chain(&fault), "a machine does not start again");
+            }
+            Ok(Killed::Sandbox)
+        })
+    }
+
+    fn exit(&self, exit: Exit) -> Exit {
+        if exit == Exit::Code(BROKEN) && self.is_over() { Exit::SandboxEnded } else { exit }
+    }
+}
+
+/// A line in the log from time to time while an image is fetched and a machine is made, which takes minutes.
+struct Progress(kit::tasks::Tasks);
+
+impl Progress {
+    fn begin(tenant: &Tenant) -> Self {
+        let (tasks, tenant, began) = (kit::tasks::Tasks::new(), tenant.clone(), kit::clock::now());
+        tracing::info!(%tenant, "a machine is made; the first one fetches an image, which takes minutes");
+        tasks.start(async move {
+            loop {
+                tokio::time::sleep(BETWEEN_LINES).await;
+                let elapsed_s = kit::clock::now().saturating_duration_since(began).as_secs();
+                tracing::info!(%tenant, elapsed_s, "the machine is still being made");
+            }
+        });
+        Self(tasks)
+    }
+
+    fn end(self) {
+        self.0.abort();
+    }
+}
+
+const STOPPED: &str = "Stopped";
+
+/// What `ssh` below `limactl shell` ends with when the machine goes away.
+const BROKEN: i32 = 255;
+
+/// `limactl shell` has nothing to tidy up.
+const GRACE: Duration = Duration::from_secs(1);
+
+const BETWEEN_LINES: Duration = Duration::from_secs(10);

@@ -1,0 +1,277 @@
+//! What is remembered of tenants and their machines, and the files that machines find.
+//!
+//! ```text
+//! STATE/lima/NAME.json          a tenant's record: whose machine it is
+//! STATE/lima/piles/NAME/        a pile of our own making, which outlives the machine
+//! ROOT/NAME/lima.yaml           what the machine was made from
+//! ROOT/NAME/faculty-files/      views of a pile that lies elsewhere: hard links, so that nothing beside it is seen
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use kit::Tenant;
+use serde::{Deserialize, Serialize};
+
+use super::name::Name;
+use super::{Settings, step};
+use crate::backend::{BackendError, PileState, Provision};
+use crate::settings::TenantSettings;
+
+/// The folders of all records and files.
+pub(super) struct Records {
+    folder: PathBuf,
+    root: PathBuf,
+    prefix: String,
+}
+
+/// What is remembered of one tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    #[serde(with = "label")]
+    pub(super) tenant: Tenant,
+    pub(super) disabled: bool,
+    pub(super) settings: TenantSettings,
+    pub(super) pile: Option<Pile>,
+}
+
+/// Where a tenant's pile lies on this host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pile {
+    pub(super) file: PathBuf,
+    /// Beside it.
+    pub(super) key: Option<PathBuf>,
+    /// The folders with nothing but these in them, which the machine mounts.
+    pub(super) view: Option<View>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct View {
+    pub(super) pile: PathBuf,
+    pub(super) key: Option<PathBuf>,
+}
+
+impl Records {
+    /// Makes the folders where they are not there. Those of somebody else are refused.
+    pub(super) fn open(state: &Path, settings: &Settings) -> Result<Self, BackendError> {
+        let (folder, root) = (state.join("lima"), settings.state_root.clone());
+        for path in [&folder, &root] {
+            own_folder(path).map_err(|fault| step(format!("use the folder {}", path.display()), fault))?;
+        }
+        Ok(Self { folder, root, prefix: settings.instance_prefix.clone() })
+    }
+
+    pub(super) fn all(&self) -> Result<Vec<Kept>, BackendError> {
+        let fault = |fault| step("list the machines' records", fault);
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let kept = read(&path)?;
+                // Under another prefix there are other machines.
+                if path == self.path(&kept.tenant) {
+                    all.push(kept);
+                }
+            }
+        }
+        all.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+        Ok(all)
+    }
+
+    pub(super) fn find(&self, tenant: &Tenant) -> Result<Option<Kept>, BackendError> {
+        let path = self.path(tenant);
+        if !path.try_exists().map_err(|fault| step(format!("look for the record of {tenant}"), fault))? {
+            return Ok(None);
+        }
+        let kept = read(&path)?;
+        if kept.tenant != *tenant {
+            let fault = io::Error::other(format!("it is that of {}", kept.tenant));
+            return Err(step(format!("read the record of {tenant}"), fault));
+        }
+        Ok(Some(kept))
+    }
+
+    pub(super) fn keep(&self, kept: &Kept) -> Result<(), BackendError> {
+        let fault = |fault| step(format!("keep the record of {}", kept.tenant), fault);
+        let text = serde_json::to_vec_pretty(kept).map_err(|wrong| fault(io::Error::other(wrong)))?;
+        kit::durable::replace(&self.path(&kept.tenant), 0o600, &text).map_err(fault)
+    }
+
+    /// Removes the record, last, and what the machine was made from. A pile stays.
+    pub(super) fn forget(&self, tenant: &Tenant) -> Result<(), BackendError> {
+        let fault = |fault| step(format!("forget the machine of {tenant}"), fault);
+        gone(fs::remove_dir_all(self.root.join(self.name(tenant).as_str()))).map_err(fault)?;
+        gone(fs::remove_file(self.path(tenant))).map_err(fault)
+    }
+
+    /// Writes what a machine is made from.
+    pub(super) fn template(&self, name: &Name, text: &str) -> Result<PathBuf, BackendError> {
+        let folder = self.root.join(name.as_str());
+        let path = folder.join("lima.yaml");
+        let fault = |fault| step(format!("write {}", path.display()), fault);
+        own_folder(&folder).map_err(fault)?;
+        kit::durable::replace(&path, 0o600, text.as_bytes()).map_err(fault)?;
+        Ok(path)
+    }
+
+    /// A pile of our own making, not made yet.
+    pub(super) fn own_pile(&self, name: &Name) -> Pile {
+        Pile { file: self.pile_folder(name).join("self.pile"), key: None, view: None }
+    }
+
+    /// The folder of a pile of our own, where there is one.
+    pub(super) fn kept_pile(&self, name: &Name) -> Option<PathBuf> {
+        Some(self.pile_folder(name)).filter(|folder| folder.exists())
+    }
+
+    /// Removes it, and says whether there was one. One that lies elsewhere is never removed.
+    pub(super) fn remove_own_pile(&self, name: &Name) -> Result<bool, BackendError> {
+        match fs::remove_dir_all(self.pile_folder(name)) {
+            Ok(()) => Ok(true),
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(fault) => Err(step("remove the pile", fault)),
+        }
+    }
+
+    /// Makes what the machine mounts, where it is not there: also after a temporary folder was emptied.
+    pub(super) fn settle_pile(&self, kept: &Kept, bootstrap: Option<&Path>) -> Result<Option<Pile>, BackendError> {
+        let Some(mut pile) = kept.pile.clone() else { return Ok(None) };
+        let name = self.name(&kept.tenant);
+        let fault = |fault| step(format!("make the pile of {}", kept.tenant), fault);
+        if pile.file.starts_with(self.pile_folder(&name)) {
+            own_folder(&self.folder.join("piles")).map_err(fault)?;
+            own_folder(&self.pile_folder(&name)).map_err(fault)?;
+            if !pile.file.exists() {
+                let content = bootstrap.map_or(Ok(Vec::new()), fs::read).map_err(fault)?;
+                kit::durable::replace(&pile.file, 0o644, &content).map_err(fault)?;
+            }
+            return Ok(Some(pile));
+        }
+        let folder = self.root.join(name.as_str());
+        let files = folder.join("faculty-files");
+        let view = View { pile: files.join("pile"), key: pile.key.as_ref().map(|_| files.join("key")) };
+        for path in [Some(&folder), Some(&files), Some(&view.pile), view.key.as_ref()].into_iter().flatten() {
+            own_folder(path).map_err(fault)?;
+        }
+        link(&pile.file, &view.pile.join("self.pile")).map_err(fault)?;
+        if let (Some(key), Some(place)) = (&pile.key, &view.key) {
+            link(key, &place.join("self.key")).map_err(fault)?;
+        }
+        pile.view = Some(view);
+        Ok(Some(pile))
+    }
+
+    fn pile_folder(&self, name: &Name) -> PathBuf {
+        self.folder.join("piles").join(name.as_str())
+    }
+
+    fn path(&self, tenant: &Tenant) -> PathBuf {
+        self.folder.join(format!("{}.json", self.name(tenant).as_str()))
+    }
+
+    fn name(&self, tenant: &Tenant) -> Name {
+        Name::of(&self.prefix, tenant)
+    }
+}
+
+impl Kept {
+    pub(super) fn new(tenant: &Tenant, spec: &Provision, pile: Option<Pile>) -> Self {
+        Self { tenant: tenant.clone(), disabled: false, settings: spec.settings.clone(), pile }
+    }
+
+    pub(super) fn pile_state(&self) -> PileState {
+        if self.pile.is_some() { PileState::Unenforced } else { PileState::None }
+    }
+}
+
+impl Pile {
+    /// One of the operator's, `.../self.pile`, with the `self.key` beside it where there is one.
+    pub(super) fn beside(file: &Path) -> Result<Self, BackendError> {
+        let fault = |fault| step(format!("use the pile {}", file.display()), fault);
+        if !file.is_absolute() || file.file_name().is_none_or(|name| name != "self.pile") {
+            return Err(fault(io::Error::other("it has to be an absolute path that ends with self.pile")));
+        }
+        let regular = |path: &Path| {
+            let path = path.canonicalize()?;
+            if fs::metadata(&path)?.is_file() { Ok(path) } else { Err(io::Error::other("it is no regular file")) }
+        };
+        let key = file.with_file_name("self.key");
+        let key = if key.exists() { Some(regular(&key).map_err(fault)?) } else { None };
+        Ok(Self { file: regular(file).map_err(fault)?, key, view: None })
+    }
+
+    /// The folder that the machine finds at `/pile`.
+    pub(super) fn folder(&self) -> PathBuf {
+        let own = || self.file.parent().unwrap_or(Path::new("/")).to_owned();
+        self.view.as_ref().map_or_else(own, |view| view.pile.clone())
+    }
+}
+
+fn read(path: &Path) -> Result<Kept, BackendError> {
+    let fault = |fault| step(format!("read {}", path.display()), fault);
+    let text = fs::read(path).map_err(fault)?;
+    serde_json::from_slice(&text).map_err(|wrong| fault(io::Error::other(wrong)))
+}
+
+/// A folder of this user's own, that nobody else can write to.
+fn own_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).recursive(false).create(path) {
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().mode(0o700).recursive(true).create(path)?;
+        }
+        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return Err(fault),
+        Ok(()) | Err(_) => {}
+    }
+    let found = fs::symlink_metadata(path)?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    if !found.is_dir() || !is_own || found.permissions().mode() & 0o022 != 0 {
+        return Err(io::Error::other("it is not a folder of this user's alone"));
+    }
+    Ok(())
+}
+
+/// A second name of the very file; another file that has it is in the way.
+fn link(file: &Path, place: &Path) -> io::Result<()> {
+    match fs::hard_link(file, place) {
+        Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {
+            let open = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path);
+            let id = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+            if id(&open(file)?)? == id(&open(place)?)? {
+                Ok(())
+            } else {
+                Err(io::Error::other(format!("{} is another file; remove it", place.display())))
+            }
+        }
+        Err(fault) if fault.kind() == io::ErrorKind::CrossesDevices => Err(io::Error::other(format!(
+            "{} lies on another file system: choose --state-root on that of the pile",
+            place.display()
+        ))),
+        done => done,
+    }
+}
+
+fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// A tenant's label, also one of the original's.
+mod label {
+    use kit::Tenant;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(tenant: &Tenant, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(tenant.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Tenant, D::Error> {
+        Tenant::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
