@@ -5,6 +5,8 @@
 //! sender would send it in the clear again the next time and never learn of it. Beside that it answers the questions by
 //! which a certificate authority sees that a name is ours (RFC 8555, 8.3); nothing is served here.
 
+mod secrets;
+
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -72,10 +74,12 @@ impl Redirect {
                 None => told(StatusCode::NOT_FOUND, "There is no such challenge.\n".to_owned()),
             };
         }
-        let carries = SECRETS.iter().any(|name| head.headers.contains_key(name));
+        if SECRETS.iter().any(|name| head.headers.contains_key(name)) || secrets::stand_in(&head.uri) {
+            return told(StatusCode::BAD_REQUEST, BURNT.to_owned());
+        }
         let has_body = head.headers.contains_key(TRANSFER_ENCODING)
             || head.headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
-        if !is_reading || carries || has_body {
+        if !is_reading || has_body {
             return told(StatusCode::BAD_REQUEST, CLEAR.to_owned());
         }
         let Some(name) = self.name(head) else {
@@ -139,7 +143,17 @@ fn told(status: StatusCode, text: String) -> Answer {
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 /// What must not be sent in the clear.
-const SECRETS: [http::HeaderName; 3] = [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE];
+const SECRETS: [http::HeaderName; 5] = [
+    AUTHORIZATION,
+    PROXY_AUTHORIZATION,
+    COOKIE,
+    http::HeaderName::from_static("x-api-key"),
+    http::HeaderName::from_static("mcp-session-id"),
+];
+
+const BURNT: &str = "This address speaks plain HTTP, and this request carried a secret. Nothing was done, and nothing was passed \
+on, but the secret has crossed the network unencrypted and is burnt: ask the operator to replace it. Next: use the https:// \
+URL of this server, with a new one.\n";
 
 const CLEAR: &str = "This address speaks plain HTTP, and only redirects a GET that carries no secret. Nothing was done, and \
 nothing was passed on. What this request carried has crossed the network unencrypted: if that was a token, ask the operator \
@@ -198,6 +212,11 @@ mod tests {
             get("/mcp", "mcp.example.org").header("authorization", "Bearer t"),
             get("/mcp", "mcp.example.org").header("proxy-authorization", "Basic t"),
             get("/mcp", "mcp.example.org").header("cookie", "a=b"),
+            get("/mcp", "mcp.example.org").header("x-api-key", "t"),
+            get("/mcp", "mcp.example.org").header("mcp-session-id", "t"),
+            get("/mcp?access_token=t", "mcp.example.org"),
+            get("/invite/pgi-abcd", "mcp.example.org"),
+            get("/mcp?x=pgt_a_b", "mcp.example.org").header("authorization", "Bearer t"),
             get("/mcp", "mcp.example.org").header("content-length", "1"),
             get("/mcp", "mcp.example.org").header("transfer-encoding", "chunked"),
         ] {
@@ -207,6 +226,20 @@ mod tests {
             assert_eq!(answer.headers()["connection"], "close");
             let body = answer.into_body().collect().await.expect("a body").to_bytes();
             assert!(String::from_utf8_lossy(&body).contains("ask the operator to replace it"));
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_carried_a_secret_is_told_that_it_is_burnt() {
+        for (request, burnt) in [
+            (get("/", "mcp.example.org").header("x-api-key", "t"), true),
+            (get("/mcp?token=t", "mcp.example.org"), true),
+            (Request::post("/mcp").header("host", "mcp.example.org").header("authorization", "Bearer t"), true),
+            (Request::post("/mcp?token=t").header("host", "other.example"), true),
+            (Request::post("/mcp").header("host", "mcp.example.org"), false),
+        ] {
+            let body = answer(request).await.into_body().collect().await.expect("a body").to_bytes();
+            assert_eq!(String::from_utf8_lossy(&body).contains("is burnt"), burnt);
         }
     }
 

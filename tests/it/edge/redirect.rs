@@ -43,6 +43,16 @@ async fn a_get_is_sent_on_and_a_post_or_a_token_is_refused_on_a_connection_that_
         assert_eq!((answer.status, answer.header("location")), (400, None), "{method} {headers:?}");
         assert!(String::from_utf8_lossy(&answer.body).contains("crossed the network unencrypted"));
     }
+    for (path, name, value) in [
+        ("/mcp?access_token=t", "x-other", "1"),
+        ("/invite/pgi-abcde", "x-other", "1"),
+        ("/mcp", "x-api-key", "t"),
+        ("/mcp", "mcp-session-id", "t"),
+    ] {
+        let answer = asks(&edge, "GET", path, &[("authorization", ABSENT), (name, value)], None).await;
+        assert_eq!((answer.status, answer.header("location")), (400, None), "{path} {name}");
+        assert!(String::from_utf8_lossy(&answer.body).contains("is burnt"), "{path} {name}");
+    }
     let strange = asks(&edge, "GET", "/", &[("host", "other.example"), ("authorization", ABSENT)], None).await;
     assert_eq!((strange.status, strange.header("location")), (421, None));
 }
