@@ -27,6 +27,8 @@ mod check_config;
 #[cfg(feature = "mcp-http")]
 mod clean;
 #[cfg(feature = "mcp-http")]
+mod client;
+#[cfg(feature = "mcp-http")]
 mod connect;
 #[cfg(feature = "mcp-http")]
 mod doctor;
@@ -37,10 +39,13 @@ mod exec;
 mod failure;
 #[cfg(feature = "mcp-http")]
 mod grant;
+mod help;
 #[cfg(feature = "mcp-http")]
 mod inside;
 #[cfg(feature = "mcp-http")]
 mod invite;
+#[cfg(feature = "mcp-http")]
+mod listing;
 mod mcp;
 #[cfg(feature = "mcp-http")]
 mod oauth;
@@ -51,6 +56,8 @@ mod place;
 mod quickstart;
 #[cfg(feature = "mcp-http")]
 mod reload;
+#[cfg(feature = "mcp-http")]
+mod runtime;
 #[cfg(feature = "mcp-http")]
 mod sandbox;
 mod say;
@@ -78,6 +85,11 @@ mod worker;
 #[cfg(feature = "mcp-http")]
 use failure::Code;
 use failure::Failure;
+use help::FIRST;
+#[cfg(feature = "mcp-http")]
+use help::HALVES;
+#[cfg(feature = "mcp-http")]
+use runtime::{on_runtime, on_runtime_at_once};
 
 /// Reads the command line, does what it says, and turns the outcome into an exit code.
 #[must_use]
@@ -130,6 +142,9 @@ enum Verb {
     /// List and end the public sessions of the running service.
     #[cfg(feature = "mcp-http")]
     Session(session::Session),
+    /// Add, list and remove the programs that people may let in, where they do not register themselves.
+    #[cfg(feature = "mcp-http")]
+    Client(client::Client),
     /// Change the keys that seal public sessions.
     #[cfg(feature = "mcp-http")]
     SessionKey(session_key::SessionKey),
@@ -211,6 +226,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Session(session) => session.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Client(client) => client.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::SessionKey(key) => key.run(),
         #[cfg(feature = "tls")]
         Verb::Cert(cert) => cert.run(),
@@ -260,6 +277,7 @@ impl Verb {
             Self::Invite(invite) => invite.is_for_programs(),
             Self::Grant(grant) => grant.is_for_programs(),
             Self::Session(session) => session.is_for_programs(),
+            Self::Client(client) => client.is_for_programs(),
             #[cfg(feature = "tls")]
             Self::Cert(_) => false,
             Self::Quickstart(_)
@@ -293,67 +311,6 @@ fn handed(names: &[&str]) -> Result<Sockets, Failure> {
         Failure::new(fault).code(Code::Configuration).hint(remedy)
     })
 }
-
-/// Starts the runtime a verb runs on.
-#[cfg(feature = "mcp-http")]
-fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    runtime()?.block_on(work)
-}
-
-/// The same for a verb whose reads, of standard input or of a file that hangs, nobody waits for when its work is done.
-#[cfg(feature = "mcp-http")]
-fn on_runtime_at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = runtime()?;
-    let done = runtime.block_on(work);
-    runtime.shutdown_background();
-    done
-}
-
-#[cfg(feature = "mcp-http")]
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|fault| Failure::new(anyhow::Error::new(fault).context("start the runtime")))
-}
-
-/// Shown by both halves, and run as it stands by a test.
-#[cfg(feature = "mcp-http")]
-const HALVES: &str = "\
-Example:
-  playground worker sandbox --listen 127.0.0.1:8378 --token-file worker.token --state worker
-  playground user create alice --state worker --out alice.token
-  playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
-    --state edge --tokens worker/tokens.json
-
-The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > worker.token)";
-
-#[cfg(feature = "mcp-http")]
-const FIRST: &str = "\
-Example:
-  playground quickstart        # a tenant, its token, and a service on 127.0.0.1:8377
-
-Exit codes:
-   0  done, or stopped in order by a signal
-   1  failed
-   2  usage: the command line cannot be read
-   3  not allowed: a file's mode or owner forbids it
-   4  the running service cannot be reached
-   5  checked, and found problems
-   6  no such tenant, token or session
-   7  it exists already: the file, or the service of this state
-   8  asked and declined, or cut off by a second signal
-  10  configuration; another start would not change it
-  11  control of a command tree was lost; look before the next start
-
-What a verb changes is on record in operator.jsonl beside it: playground audit acts
-
-With --json, why a verb failed is the last line on stderr, as {\"error\":{\"code\":WORD,\"message\":TEXT,\"hint\":TEXT}}";
-
-#[cfg(not(feature = "mcp-http"))]
-const FIRST: &str = "\
-Example:
-  playground mcp               # what an MCP client starts; this build has no server";
 
 #[cfg(test)]
 mod tests {

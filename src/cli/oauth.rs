@@ -12,7 +12,8 @@ use super::place::Place;
 use super::say;
 use crate::audit::acts::Act;
 use crate::oauth::keeper::File;
-use crate::oauth::state::{Gone, Order, Ordered, Refused};
+use crate::oauth::sendable;
+use crate::oauth::state::{Full, Gone, Order, Ordered, Redirect, Refused};
 use crate::state::StateDir;
 use crate::store::{ChangeError, Loose};
 
@@ -46,6 +47,12 @@ impl OAuthState {
     }
 }
 
+/// An address that the edge would send a browser to.
+pub(super) fn destination(text: &str) -> Result<Redirect, String> {
+    sendable(text).map_err(|fault| fault.to_string())?;
+    Redirect::parse(text).map_err(|fault| fault.to_string())
+}
+
 /// What there is of a tenant.
 pub(super) async fn of_tenant(file: &File, tenant: &Tenant) -> Result<Gone, Failure> {
     Ok(read(file).await?.of_tenant(tenant))
@@ -58,7 +65,7 @@ pub(super) async fn remove_tenant(file: &File, tenant: &Tenant) -> Result<Gone, 
     }
     match order(file, Order::RevokeTenant(tenant.clone())).await? {
         Ordered::Revoked(gone) => Ok(gone),
-        Ordered::Invited { .. } => Ok(Gone::default()),
+        Ordered::Invited { .. } | Ordered::Entered => Ok(Gone::default()),
     }
 }
 
@@ -70,10 +77,11 @@ pub(super) async fn order(file: &File, order: Order) -> Result<Ordered, Failure>
         let once = || file.order(order.clone());
         let is_full = |fault: &ChangeError| matches!(fault, ChangeError::Io { source, .. } | ChangeError::Unsure { source, .. } if ballast::is_full(source));
         match (&order, file.path().parent()) {
-            (Order::RevokeInvite(_) | Order::RevokeGrant(_) | Order::RevokeTenant(_), Some(folder)) => {
-                Ballast::of(folder).write(once, is_full)
-            }
-            (Order::Invite(_), _) | (_, None) => once(),
+            (
+                Order::RevokeInvite(_) | Order::RevokeGrant(_) | Order::RevokeTenant(_) | Order::RemoveClient(_),
+                Some(folder),
+            ) => Ballast::of(folder).write(once, is_full),
+            (Order::Invite(_) | Order::EnterClient(_), _) | (_, None) => once(),
         }
     };
     let done = tokio::task::spawn_blocking(work).await.map_err(Failure::new)?;
@@ -86,7 +94,7 @@ pub(super) async fn order(file: &File, order: Order) -> Result<Ordered, Failure>
 
 /// What is put on record; a revocation of nothing is none.
 fn recorded(order: &Order, done: &Ordered) -> Option<Act> {
-    if *done == Ordered::Revoked(Gone::default()) {
+    if *done == Ordered::Revoked(Gone::default()) && !matches!(order, Order::RemoveClient(_)) {
         return None;
     }
     Some(match (order, done) {
@@ -96,7 +104,11 @@ fn recorded(order: &Order, done: &Ordered) -> Option<Act> {
         (Order::RevokeTenant(tenant), Ordered::Revoked(gone)) => {
             Act::new("grant revoke").of(tenant).with([gone.to_string()])
         }
-        (Order::RevokeTenant(tenant), Ordered::Invited { .. }) => Act::new("grant revoke").of(tenant),
+        (Order::RevokeTenant(tenant), Ordered::Invited { .. } | Ordered::Entered) => {
+            Act::new("grant revoke").of(tenant)
+        }
+        (Order::EnterClient(client), _) => Act::new("client add").with([client.id.to_string()]),
+        (Order::RemoveClient(id), _) => Act::new("client remove").with([id.to_string()]),
     })
 }
 
@@ -112,7 +124,8 @@ pub(super) async fn read(file: &File) -> Result<crate::oauth::state::State, Fail
     Ok(state)
 }
 
-fn unchanged(fault: ChangeError) -> Failure {
+/// A file that a verb wanted to change is as it was, unless the fault says otherwise.
+pub(super) fn unchanged(fault: ChangeError) -> Failure {
     let code = match &fault {
         ChangeError::NotOwner { .. } => Code::NotAllowed,
         ChangeError::Unreadable { .. }
@@ -130,8 +143,12 @@ impl From<Refused> for Failure {
         let (code, hint) = match &refused {
             Refused::NoInvite(_) => (Code::Missing, Some("`playground invite list` shows those there are")),
             Refused::NoGrant(_) => (Code::Missing, Some("`playground grant list` shows those there are")),
+            Refused::NoClient(_) => (Code::Missing, Some("`playground client list` shows those there are")),
+            Refused::Full(Full::Clients { .. }) => {
+                (Code::Failed, Some("remove what nobody needs: `playground client list`"))
+            }
             Refused::Full(_) => (Code::Failed, Some("revoke what nobody needs: `playground invite list`")),
-            Refused::Past | Refused::NoUses | Refused::Far { .. } => (Code::Usage, None),
+            Refused::Redirects { .. } | Refused::Past | Refused::NoUses | Refused::Far { .. } => (Code::Usage, None),
             Refused::Taken => (Code::Failed, None),
         };
         let failure = Self::new(refused).code(code);

@@ -80,6 +80,17 @@ impl State {
         self.grants.iter()
     }
 
+    /// Each, by the order of their ids.
+    pub fn clients(&self) -> impl Iterator<Item = (&ClientId, &Client)> {
+        self.clients.iter()
+    }
+
+    /// How many logins a client has that are not over.
+    #[must_use]
+    pub fn logins_of(&self, id: &ClientId, now: Moment) -> usize {
+        self.grants.values().filter(|grant| grant.client == *id && grant.counts(now)).count()
+    }
+
     /// Whether a client registered under this id, or was entered under it.
     #[must_use]
     pub fn has_client(&self, id: &ClientId) -> bool {

@@ -1,6 +1,7 @@
 //! The OAuth state as the program treats it: made by commands, followed by a service, whole after any death.
 
 mod clicked;
+mod clients;
 mod kills;
 mod served;
 mod verbs;

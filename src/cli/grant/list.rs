@@ -5,6 +5,7 @@ use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
+use super::super::listing::{self, Row};
 use super::super::oauth::{self, OAuthState};
 use super::super::place::Place;
 use super::super::say;
@@ -33,23 +34,23 @@ pub(super) struct List {
     state: OAuthState,
 }
 
+/// One grant.
+struct Known<'a> {
+    id: &'a GrantId,
+    grant: &'a Grant,
+}
+
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = oauth::read(&self.state.file_of(&self.place)?).await?;
         let now = Moment::of(kit::clock::since_epoch());
-        let meant = |grant: &Grant| self.tenant.as_ref().is_none_or(|tenant| *tenant == grant.tenant);
-        let listed: Vec<_> = state.grants().filter(|(_, grant)| meant(grant) && grant.counts(now)).collect();
-        if listed.is_empty() {
+        let meant = state.grants().filter(|(_, grant)| listing::is_meant(self.tenant.as_ref(), &grant.tenant));
+        let rows: Vec<_> =
+            meant.filter(|(_, grant)| grant.counts(now)).map(|(id, grant)| Known { id, grant }).collect();
+        if rows.is_empty() {
             say::talk("there is no such grant; a client gets one when somebody shows it an invite");
         }
-        if self.json {
-            let rows: Vec<Value> = listed.iter().map(|(id, grant)| object(id, grant)).collect();
-            say::data(&json!({ "v": 1, "grants": rows }).to_string());
-        } else {
-            for (id, grant) in listed {
-                say::data(&row(id, grant));
-            }
-        }
+        listing::print("grants", &rows, self.json);
         Ok(())
     }
 }
@@ -58,28 +59,30 @@ fn time(moment: Option<Moment>) -> Option<String> {
     moment.map(|moment| rfc3339(moment.since_epoch()))
 }
 
-fn row(id: &GrantId, grant: &Grant) -> String {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let columns = [
-        id.to_string(),
-        grant.tenant.to_string(),
-        or_dash(grant.name.as_ref().map(ToString::to_string)),
-        grant.client.to_string(),
-        grant.scopes.to_string(),
-        or_dash(time(grant.created)),
-        or_dash(time(grant.renewed)),
-        or_dash(time(grant.ends())),
-    ];
-    columns.join("\t")
-}
+impl Row for Known<'_> {
+    fn columns(&self) -> Vec<Option<String>> {
+        let Self { id, grant } = self;
+        vec![
+            Some(id.to_string()),
+            Some(grant.tenant.to_string()),
+            grant.name.as_ref().map(ToString::to_string),
+            Some(grant.client.to_string()),
+            Some(grant.scopes.to_string()),
+            time(grant.created),
+            time(grant.renewed),
+            time(grant.ends()),
+        ]
+    }
 
-fn object(id: &GrantId, grant: &Grant) -> Value {
-    let scopes: Vec<_> = grant.scopes.iter().collect();
-    json!({
-        "id": id, "tenant": grant.tenant, "name": grant.name, "client": grant.client, "scopes": scopes,
-        "resource": grant.resource, "made": time(grant.created), "renewed": time(grant.renewed),
-        "ends": time(grant.ends()),
-    })
+    fn object(&self) -> Value {
+        let Self { id, grant } = self;
+        let scopes: Vec<_> = grant.scopes.iter().collect();
+        json!({
+            "id": id, "tenant": grant.tenant, "name": grant.name, "client": grant.client, "scopes": scopes,
+            "resource": grant.resource, "made": time(grant.created), "renewed": time(grant.renewed),
+            "ends": time(grant.ends()),
+        })
+    }
 }
 
 const LIST: &str = "\

@@ -73,7 +73,7 @@ struct More {
     client: Option<ClientId>,
 
     /// Only a client that is answered at this address can use it: https, http on loopback, or a program's own scheme.
-    #[arg(long, alias = "redirect-uri", value_name = "URI", value_parser = destination)]
+    #[arg(long, alias = "redirect-uri", value_name = "URI", value_parser = oauth::destination)]
     redirect: Option<Redirect>,
 
     #[command(flatten)]
@@ -169,17 +169,11 @@ impl More {
         let Some(client) = &self.client else { return Ok(()) };
         if DocumentUrl::parse(client).is_err() && !oauth::read(file).await?.has_client(client) {
             say::talk(&format!(
-                "warning: no client `{client}` is registered here, and it is not the https address of a client's document: nobody can use the invite until there is one"
+                "warning: no client `{client}` is registered here, and it is not the https address of a client's document: nobody can use the invite until there is one; `playground client list` shows those there are"
             ));
         }
         Ok(())
     }
-}
-
-/// One that the edge would send a browser to.
-fn destination(text: &str) -> Result<Redirect, String> {
-    crate::oauth::sendable(text).map_err(|fault| fault.to_string())?;
-    Redirect::parse(text).map_err(|fault| fault.to_string())
 }
 
 /// A week: long enough to be sent to somebody, short enough to be forgotten.

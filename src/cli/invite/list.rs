@@ -5,6 +5,7 @@ use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
+use super::super::listing::{self, Row};
 use super::super::oauth::{self, OAuthState};
 use super::super::place::Place;
 use super::super::say;
@@ -33,24 +34,24 @@ pub(super) struct List {
     state: OAuthState,
 }
 
+/// One invite, as things are now.
+struct Known<'a> {
+    id: &'a InviteId,
+    invite: &'a Invite,
+    now: Moment,
+}
+
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = oauth::read(&self.state.file_of(&self.place)?).await?;
-        let meant = |invite: &Invite| self.tenant.as_ref().is_none_or(|tenant| *tenant == invite.tenant);
-        let listed: Vec<_> = state.invites().filter(|(_, invite)| meant(invite)).collect();
-        if listed.is_empty() {
+        let now = Moment::of(kit::clock::since_epoch());
+        let meant = state.invites().filter(|(_, invite)| listing::is_meant(self.tenant.as_ref(), &invite.tenant));
+        let rows: Vec<_> = meant.map(|(id, invite)| Known { id, invite, now }).collect();
+        if rows.is_empty() {
             let whose = self.tenant.as_ref().map_or("TENANT", Tenant::as_str);
             say::talk(&format!("there is no such invite; make one with: playground invite create {whose}"));
         }
-        let now = Moment::of(kit::clock::since_epoch());
-        if self.json {
-            let rows: Vec<Value> = listed.iter().map(|(id, invite)| object(id, invite, now)).collect();
-            say::data(&json!({ "v": 1, "invites": rows }).to_string());
-        } else {
-            for (id, invite) in listed {
-                say::data(&row(id, invite, now));
-            }
-        }
+        listing::print("invites", &rows, self.json);
         Ok(())
     }
 }
@@ -63,28 +64,30 @@ fn worth(invite: &Invite, now: Moment) -> &'static str {
     }
 }
 
-fn row(id: &InviteId, invite: &Invite, now: Moment) -> String {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let columns = [
-        id.to_string(),
-        invite.tenant.to_string(),
-        worth(invite, now).to_owned(),
-        invite.uses.map_or_else(|| "any".to_owned(), |uses| uses.to_string()),
-        rfc3339(invite.created.since_epoch()),
-        or_dash(invite.expires.map(|expires| rfc3339(expires.since_epoch()))),
-        or_dash(invite.client.as_ref().map(ToString::to_string)),
-        or_dash(invite.redirect.as_ref().map(ToString::to_string)),
-    ];
-    columns.join("\t")
-}
+impl Row for Known<'_> {
+    fn columns(&self) -> Vec<Option<String>> {
+        let Self { id, invite, now } = self;
+        vec![
+            Some(id.to_string()),
+            Some(invite.tenant.to_string()),
+            Some(worth(invite, *now).to_owned()),
+            Some(invite.uses.map_or_else(|| "any".to_owned(), |uses| uses.to_string())),
+            Some(rfc3339(invite.created.since_epoch())),
+            invite.expires.map(|expires| rfc3339(expires.since_epoch())),
+            invite.client.as_ref().map(ToString::to_string),
+            invite.redirect.as_ref().map(ToString::to_string),
+        ]
+    }
 
-fn object(id: &InviteId, invite: &Invite, now: Moment) -> Value {
-    json!({
-        "id": id, "tenant": invite.tenant, "state": worth(invite, now), "uses": invite.uses,
-        "made": rfc3339(invite.created.since_epoch()),
-        "expires": invite.expires.map(|expires| rfc3339(expires.since_epoch())),
-        "client": invite.client, "redirect": invite.redirect,
-    })
+    fn object(&self) -> Value {
+        let Self { id, invite, now } = self;
+        json!({
+            "id": id, "tenant": invite.tenant, "state": worth(invite, *now), "uses": invite.uses,
+            "made": rfc3339(invite.created.since_epoch()),
+            "expires": invite.expires.map(|expires| rfc3339(expires.since_epoch())),
+            "client": invite.client, "redirect": invite.redirect,
+        })
+    }
 }
 
 const LIST: &str = "\

@@ -8,6 +8,7 @@ use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
+use super::super::listing::{self, Row};
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Store};
@@ -39,30 +40,30 @@ pub(super) struct List {
     store: Store,
 }
 
+/// One token, as things are now.
+struct Known {
+    credential: Listed,
+    used: Option<Duration>,
+    is_over: bool,
+}
+
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let mut listed = store::listed(&self.store.ledger_of(&self.place)?).await?;
-        if let Some(tenant) = &self.tenant {
-            listed.retain(|credential| credential.tenant == *tenant);
-        }
+        listed.retain(|credential| listing::is_meant(self.tenant.as_ref(), &credential.tenant));
         if listed.is_empty() {
             let whose = self.tenant.as_ref().map_or("TENANT", Tenant::as_str);
             say::talk(&format!("there is no such token yet; mint one with: playground token mint {whose}"));
         }
-        let uses = self.uses()?;
-        let now = kit::clock::since_epoch();
-        let over = listed.iter().filter(|credential| credential.is_over(now)).count();
-        if self.json {
-            let rows: Vec<Value> = listed
-                .iter()
-                .map(|credential| object(credential, uses.get(&credential.id), credential.is_over(now)))
-                .collect();
-            say::data(&json!({ "v": 1, "tokens": rows }).to_string());
-        } else {
-            for credential in &listed {
-                say::data(&row(credential, uses.get(&credential.id)));
-            }
-        }
+        let (uses, now) = (self.uses()?, kit::clock::since_epoch());
+        let known = |credential: Listed| Known {
+            used: uses.get(&credential.id).copied(),
+            is_over: credential.is_over(now),
+            credential,
+        };
+        let rows: Vec<_> = listed.into_iter().map(known).collect();
+        listing::print("tokens", &rows, self.json);
+        let over = rows.iter().filter(|known| known.is_over).count();
         if over > 0 {
             say::talk(&format!(
                 "the time of {over} of them is over; remove those with: playground token revoke --expired"
@@ -83,30 +84,32 @@ impl List {
     }
 }
 
-fn row(credential: &Listed, used: Option<&Duration>) -> String {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let columns = [
-        credential.id.to_string(),
-        credential.tenant.to_string(),
-        opens(credential).to_owned(),
-        or_dash(credential.created.map(rfc3339)),
-        or_dash(credential.name.clone()),
-        or_dash(credential.expires.map(rfc3339)),
-        or_dash(credential.replaced_by.as_ref().map(ToString::to_string)),
-        or_dash(bounds(credential)),
-        or_dash(used.copied().map(rfc3339)),
-    ];
-    columns.join("\t")
-}
+impl Row for Known {
+    fn columns(&self) -> Vec<Option<String>> {
+        let Self { credential, used, .. } = self;
+        vec![
+            Some(credential.id.to_string()),
+            Some(credential.tenant.to_string()),
+            Some(opens(credential).to_owned()),
+            credential.created.map(rfc3339),
+            credential.name.clone(),
+            credential.expires.map(rfc3339),
+            credential.replaced_by.as_ref().map(ToString::to_string),
+            bounds(credential),
+            used.map(rfc3339),
+        ]
+    }
 
-fn object(credential: &Listed, used: Option<&Duration>, over: bool) -> Value {
-    json!({
-        "id": credential.id, "tenant": credential.tenant, "opens": opens(credential),
-        "made": credential.created.map(rfc3339), "name": credential.name,
-        "expires": credential.expires.map(rfc3339), "expired": over,
-        "replaced_by": credential.replaced_by, "tools": credential.reach.tools, "scopes": credential.reach.scopes,
-        "last_used": used.copied().map(rfc3339),
-    })
+    fn object(&self) -> Value {
+        let Self { credential, used, is_over } = self;
+        json!({
+            "id": credential.id, "tenant": credential.tenant, "opens": opens(credential),
+            "made": credential.created.map(rfc3339), "name": credential.name,
+            "expires": credential.expires.map(rfc3339), "expired": is_over,
+            "replaced_by": credential.replaced_by, "tools": credential.reach.tools, "scopes": credential.reach.scopes,
+            "last_used": used.map(rfc3339),
+        })
+    }
 }
 
 /// What it may use, in words; none where nobody has bounded it.

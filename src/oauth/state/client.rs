@@ -12,7 +12,7 @@ use super::ids::{ClientId, Malformed};
 use super::moment::Moment;
 use super::redirect::Redirect;
 
-/// One that registered itself.
+/// One that registered itself, or that an operator entered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
@@ -23,6 +23,9 @@ pub struct Client {
     /// When somebody last agreed to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<Moment>,
+    /// An operator's: it is kept until an operator removes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub entered: bool,
 }
 
 /// What a client says it is called, of 1 to 64 characters none of which changes how others are shown.
@@ -90,6 +93,15 @@ fn is_unseen(shown: char) -> bool {
 
 impl State {
     pub(super) fn register(&mut self, client: NewClient, now: Moment) -> Result<Outcome, Denied> {
+        self.take_in(client, false, now).map(|()| Outcome::Registered)
+    }
+
+    /// One that an operator enters, for an edge at which nobody registers.
+    pub(super) fn enter(&mut self, client: NewClient, now: Moment) -> Result<(), Denied> {
+        self.take_in(client, true, now)
+    }
+
+    fn take_in(&mut self, client: NewClient, entered: bool, now: Moment) -> Result<(), Denied> {
         if !(1..=MOST_REDIRECTS).contains(&client.redirects.len()) {
             return Err(Denied::Redirects { most: MOST_REDIRECTS });
         }
@@ -106,17 +118,20 @@ impl State {
             self.clients.remove(&oldest);
         }
         let NewClient { id, redirects, name } = client;
-        self.clients.insert(id, Client { redirects, name, created: now, agreed: None });
-        Ok(Outcome::Registered)
+        self.clients.insert(id, Client { redirects, name, created: now, agreed: None, entered });
+        Ok(())
     }
 
     /// Drops who registered a day ago and was never agreed to, as the original does.
     fn forget_strangers(&mut self, now: Moment) {
-        self.clients.retain(|_, client| client.agreed.is_some() || client.created.after(STRANGER_LIFE) > now);
+        let stays = |client: &Client| client.entered || client.agreed.is_some();
+        self.clients.retain(|_, client| stays(client) || client.created.after(STRANGER_LIFE) > now);
     }
 
     fn is_needed(&self, id: &ClientId) -> bool {
-        self.grants.values().any(|grant| grant.client == *id) || self.codes.iter().any(|code| code.client == *id)
+        self.clients.get(id).is_some_and(|client| client.entered)
+            || self.grants.values().any(|grant| grant.client == *id)
+            || self.codes.iter().any(|code| code.client == *id)
     }
 
     /// The name of who asks, if it may be sent there.

@@ -74,6 +74,10 @@ pub enum Refused {
     NoInvite(super::InviteId),
     #[error("no grant has the id `{0}`")]
     NoGrant(super::GrantId),
+    #[error("no client has the id `{0}`")]
+    NoClient(super::ClientId),
+    #[error("a client has 1 to {most} addresses at which it is answered")]
+    Redirects { most: usize },
     #[error("{0}")]
     Full(Full),
     #[error("an invite cannot end before it begins: that time is past")]

@@ -8,7 +8,8 @@ use kit::Tenant;
 use crate::store::Digest;
 
 use super::State;
-use super::denied::{Full, Refused};
+use super::change::NewClient;
+use super::denied::{Denied, Full, Refused};
 use super::ids::{ClientId, GrantId, InviteId};
 use super::invite::{Invite, MOST_INVITE_LIFE, MOST_INVITES, MOST_INVITES_OF_TENANT};
 use super::moment::Moment;
@@ -21,6 +22,9 @@ pub enum Order {
     RevokeGrant(GrantId),
     /// Everything of a tenant: invites, codes and grants.
     RevokeTenant(Tenant),
+    EnterClient(NewClient),
+    /// A client with all that it was given.
+    RemoveClient(ClientId),
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +43,7 @@ pub struct NewInvite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered {
     Invited { expires: Option<Moment> },
+    Entered,
     Revoked(Gone),
 }
 
@@ -77,6 +82,13 @@ impl State {
                 None => Err(Refused::NoGrant(id)),
             },
             Order::RevokeTenant(tenant) => Ok(Ordered::Revoked(self.revoke_tenant(&tenant))),
+            Order::EnterClient(client) => match self.enter(client, now) {
+                Ok(()) => Ok(Ordered::Entered),
+                Err(Denied::Full(full)) => Err(Refused::Full(full)),
+                Err(Denied::Redirects { most }) => Err(Refused::Redirects { most }),
+                Err(_taken) => Err(Refused::Taken),
+            },
+            Order::RemoveClient(id) => self.remove_client(id).map(Ordered::Revoked),
         }
     }
 
@@ -121,6 +133,22 @@ impl State {
             codes: self.codes.iter().filter(|code| code.tenant == *tenant).count(),
             grants: self.grants.values().filter(|grant| grant.tenant == *tenant).count(),
         }
+    }
+
+    /// With its codes, its grants and the invites that it alone could use.
+    fn remove_client(&mut self, id: ClientId) -> Result<Gone, Refused> {
+        let before = Gone { invites: self.invites.len(), codes: self.codes.len(), grants: self.grants.len() };
+        if self.clients.remove(&id).is_none() {
+            return Err(Refused::NoClient(id));
+        }
+        self.invites.retain(|_, invite| invite.client.as_ref() != Some(&id));
+        self.codes.retain(|code| code.client != id);
+        self.grants.retain(|_, grant| grant.client != id);
+        Ok(Gone {
+            invites: before.invites - self.invites.len(),
+            codes: before.codes - self.codes.len(),
+            grants: before.grants - self.grants.len(),
+        })
     }
 
     fn revoke_tenant(&mut self, tenant: &Tenant) -> Gone {

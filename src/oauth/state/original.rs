@@ -104,7 +104,7 @@ fn client((id, client): (String, OriginalClient)) -> Option<(ClientId, Client)> 
     let name = client.client_name.as_deref().and_then(ClientName::clean);
     let (created, agreed) = (client.created_at, client.authorized_at);
     let id = ClientId::parse(&id).ok().filter(|_| !redirects.is_empty())?;
-    Some((id, Client { redirects, name, created, agreed }))
+    Some((id, Client { redirects, name, created, agreed, entered: false }))
 }
 
 fn invite((code, invite): (String, OriginalInvite)) -> Option<(InviteId, Invite)> {
