@@ -87,6 +87,12 @@ impl Outbound {
         Self::through(Dialler::of(trust), trust)
     }
 
+    /// The same for whom an operator has named: private networks are reached too, and this machine's own addresses.
+    #[must_use]
+    pub fn reaching_private(self) -> Self {
+        Self { dialler: Arc::new(self.dialler.reaching_private()), ..self }
+    }
+
     fn through(dialler: Dialler, trust: &Trust) -> Result<Self, Unanswered> {
         Ok(Self {
             dialler: Arc::new(dialler),

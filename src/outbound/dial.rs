@@ -17,6 +17,8 @@ pub(super) struct Dialler {
     names: Names,
     /// The test door: this machine's loopback is as good as a public address.
     loopback: bool,
+    /// An operator's word: private networks are as good too.
+    private: bool,
     /// Each look-up holds a thread for as long as the system's resolver likes.
     looking_up: Arc<Semaphore>,
 }
@@ -34,8 +36,19 @@ impl Dialler {
         Self {
             names: Names::System,
             loopback: trust.reaches_loopback(),
+            private: false,
             looking_up: Arc::new(Semaphore::new(LOOK_UPS)),
         }
+    }
+
+    /// One that goes on with the same look-ups.
+    pub(super) fn reaching_private(&self) -> Self {
+        let names = match &self.names {
+            Names::System => Names::System,
+            #[cfg(all(test, feature = "tls"))]
+            Names::Told(names) => Names::Told(names.clone()),
+        };
+        Self { names, loopback: self.loopback, private: true, looking_up: Arc::clone(&self.looking_up) }
     }
 
     /// A connection to one of the addresses that the name leads to and that may be reached.
@@ -87,6 +100,7 @@ impl Dialler {
         match Special::of(address, own(address).as_slice()) {
             None => Ok(()),
             Some(Special::Loopback) if self.loopback => Ok(()),
+            Some(Special::Private | Special::Own) if self.private => Ok(()),
             Some(special) => Err(special),
         }
     }
@@ -153,6 +167,28 @@ mod tests {
             ("224.0.0.1", Special::Multicast),
         ] {
             assert_eq!(judge(text), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_private_network_is_reached_where_an_operator_said_so_and_nothing_more_is() {
+        let dialler = Dialler::of(&Trust::default()).reaching_private();
+        for (text, reached) in [
+            ("8.8.8.8", true),
+            ("10.0.0.1", true),
+            ("172.16.0.1", true),
+            ("192.168.1.1", true),
+            ("100.64.0.1", true),
+            ("fd00::1", true),
+            ("::ffff:10.0.0.1", true),
+            ("127.0.0.1", false),
+            ("::1", false),
+            ("169.254.169.254", false),
+            ("fe80::1", false),
+            ("0.0.0.0", false),
+            ("224.0.0.1", false),
+        ] {
+            assert_eq!(dialler.judge(text.parse().unwrap()).is_ok(), reached, "{text}");
         }
     }
 

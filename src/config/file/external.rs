@@ -20,6 +20,8 @@ struct Said {
     algorithms: Vec<Signing>,
     #[serde(default)]
     scopes: Vec<String>,
+    #[serde(default)]
+    allow_private: bool,
 }
 
 #[derive(Deserialize)]
@@ -33,12 +35,12 @@ impl TryFrom<Said> for External {
     type Error = BadSettings;
 
     fn try_from(said: Said) -> Result<Self, BadSettings> {
-        let Said { issuer, audience, jwks_url, tenant_claim, algorithms, scopes } = said;
+        let Said { issuer, audience, jwks_url, tenant_claim, algorithms, scopes, allow_private } = said;
         let audience = match audience {
             Texts::One(one) => vec![one],
             Texts::Several(several) => several,
         };
-        let settings = Settings { issuer, audience, jwks_url, tenant_claim, algorithms, scopes };
+        let settings = Settings { issuer, audience, jwks_url, tenant_claim, algorithms, scopes, allow_private };
         settings.check()?;
         Ok(Self(settings))
     }

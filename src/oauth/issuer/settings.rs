@@ -22,6 +22,8 @@ pub struct Settings {
     pub algorithms: Vec<Signing>,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
+    /// Whether its metadata and its keys may lie at private addresses, this machine's own among them.
+    pub allow_private: bool,
 }
 
 /// An algorithm by which a holder of public keys can check a signature. None by a shared secret is one.
@@ -140,6 +142,7 @@ mod tests {
             tenant_claim: "tenant".to_owned(),
             algorithms: Signing::usual(),
             scopes: Vec::new(),
+            allow_private: false,
         };
         assert_eq!(good.check(), Ok(()));
         let check = |change: fn(&mut Settings)| {

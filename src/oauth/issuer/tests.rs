@@ -114,6 +114,7 @@ fn settings() -> Settings {
         tenant_claim: "tenant".to_owned(),
         algorithms: Signing::usual(),
         scopes: Vec::new(),
+        allow_private: false,
     }
 }
 
