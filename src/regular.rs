@@ -49,12 +49,18 @@ pub(crate) fn open(path: &Path) -> Result<File, NotOpened> {
     Ok(file)
 }
 
-/// The whole text of a file; none when it holds more than `most` bytes.
-pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>, NotOpened> {
-    let mut text = String::new();
+/// The whole of a file; none when it holds more than `most` bytes.
+pub(crate) fn bytes(path: &Path, most: usize) -> Result<Option<Vec<u8>>, NotOpened> {
+    let mut bytes = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    open(path)?.take(limit).read_to_string(&mut text)?;
-    Ok((text.len() <= most).then_some(text))
+    open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok((bytes.len() <= most).then_some(bytes))
+}
+
+/// The same of a file of text.
+pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>, NotOpened> {
+    let text = |bytes| String::from_utf8(bytes).map_err(|_bytes| io::Error::from(io::ErrorKind::InvalidData));
+    Ok(bytes(path, most)?.map(text).transpose()?)
 }
 
 fn name(kind: FileType) -> &'static str {

@@ -20,7 +20,7 @@ pub use watched::{Opener, Opening, View, Watched};
 pub use writer::Writer;
 
 pub(crate) use digest::{hex, random};
-pub(crate) use place::Step;
+pub(crate) use place::{Place, Step};
 
 #[cfg(test)]
 pub(crate) use reading::open;

@@ -23,7 +23,7 @@ use super::digest::{hex, random};
 use super::fault::ChangeError;
 
 /// A store's directory and name, with its lock held until this is dropped.
-pub(super) struct Place {
+pub(crate) struct Place {
     path: PathBuf,
     directory: OwnedFd,
     name: OsString,
@@ -66,7 +66,7 @@ pub(super) fn resolve(path: &Path) -> Result<(PathBuf, OsString), ChangeError> {
 
 impl Place {
     /// Waits for the lock, and sweeps what a killed writer left.
-    pub(super) fn lock(path: &Path) -> Result<Self, ChangeError> {
+    pub(crate) fn lock(path: &Path) -> Result<Self, ChangeError> {
         let (parent, name) = resolve(path)?;
         let io = |what, at: &Path| {
             let at = at.to_owned();
@@ -82,21 +82,39 @@ impl Place {
         Ok(place)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Replaces the file, keeping its owner; `before` is told each step and can break it off.
+    /// Replaces a file that is no secret, keeping its owner and its mode. A new one can be read by everybody.
+    pub(crate) fn put(&self, text: &[u8]) -> Result<(), ChangeError> {
+        let whose = match rustix::fs::statat(&self.directory, &self.name, AtFlags::empty()) {
+            Ok(found) => (Some(Owner { user: found.st_uid, group: found.st_gid }), Mode::from_raw_mode(found.st_mode)),
+            Err(_absent) => (None, PUBLIC),
+        };
+        self.replace_as(text, whose, &mut |_| Ok(()))
+    }
+
+    /// Replaces a store, keeping its owner; `before` is told each step and can break it off.
     pub(super) fn replace(
         &self,
         text: &[u8],
         owner: Option<Owner>,
         before: &mut dyn FnMut(Step) -> io::Result<()>,
     ) -> Result<(), ChangeError> {
+        self.replace_as(text, (owner, PRIVATE), before)
+    }
+
+    fn replace_as(
+        &self,
+        text: &[u8],
+        whose: (Option<Owner>, Mode),
+        before: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<(), ChangeError> {
         let io = |what| move |source| ChangeError::Io { what, path: self.path.clone(), source };
         before(Step::Create).map_err(io("make a file beside"))?;
         let temporary = self.temporary()?;
-        let written = self.fill(&temporary, text, owner, before).and_then(|()| {
+        let written = self.fill(&temporary, text, whose, before).and_then(|()| {
             before(Step::Rename).map_err(io("replace"))?;
             rustix::fs::renameat(&self.directory, &temporary, &self.directory, &self.name)
                 .map_err(|fault| io("replace")(fault.into()))
@@ -121,7 +139,7 @@ impl Place {
         &self,
         temporary: &OsStr,
         text: &[u8],
-        owner: Option<Owner>,
+        (owner, mode): (Option<Owner>, Mode),
         before: &mut dyn FnMut(Step) -> io::Result<()>,
     ) -> Result<(), ChangeError> {
         let io = |what| move |source| ChangeError::Io { what, path: self.path.clone(), source };
@@ -129,6 +147,9 @@ impl Place {
         let file = rustix::fs::openat(&self.directory, temporary, flags, PRIVATE)
             .map_err(|fault| io("make a file beside")(fault.into()))?;
         self.give(&file, owner)?;
+        if mode != PRIVATE {
+            rustix::fs::fchmod(&file, mode).map_err(|fault| io("set the mode of a file beside")(fault.into()))?;
+        }
         let mut file = File::from(file);
         before(Step::Write).and_then(|()| file.write_all(text)).map_err(io("write a file beside"))?;
         before(Step::Sync).and_then(|()| file.sync_all()).map_err(io("sync a file beside"))
@@ -224,6 +245,8 @@ fn prefix(name: &OsStr) -> OsString {
 const UNFORESEEN_BYTES: usize = 6;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+const PUBLIC: Mode = PRIVATE.union(Mode::RGRP).union(Mode::ROTH);
 
 /// A writer holds the lock for some milliseconds; who holds it this long has stopped.
 const LOCK_WAIT: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! The file that holds the token of one worker.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use kit::Secret;
@@ -37,10 +37,7 @@ pub enum TokenFault {
 /// # Errors
 /// Which of the rules of the original it breaks.
 pub fn read(path: &Path) -> Result<Secret, TokenFault> {
-    let mut content = Vec::new();
-    let limit = u64::try_from(MOST_BYTES + LINE_END + 1).unwrap_or(u64::MAX);
-    regular::open(path)?.take(limit).read_to_end(&mut content).map_err(TokenFault::Unreadable)?;
-    parse(&content)
+    parse(&regular::bytes(path, MOST_BYTES + LINE_END)?.ok_or(TokenFault::TooLong)?)
 }
 
 impl From<NotOpened> for TokenFault {
@@ -77,8 +74,6 @@ const LINE_END: usize = 2;
 mod tests {
     use std::path::Path;
 
-    use rustix::fs::Mode;
-
     use super::{TokenFault, parse, read};
 
     #[test]
@@ -98,18 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_named_and_never_waited_for() {
+    fn what_cannot_be_read_is_told_as_what_it_is() {
         let place = tempfile::tempdir().expect("a folder");
         let told = |path: &Path| read(path).expect_err("no token").to_string();
         assert!(told(place.path()).contains("a directory"));
-        assert!(told(Path::new("/dev/null")).contains("a device"));
         assert!(told(&place.path().join("none")).contains("no such file"));
-        let fifo = place.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("made");
-        assert!(told(&fifo).contains("a FIFO"));
-        let socket = place.path().join("socket");
-        let _bound = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
-        assert!(told(&socket).contains("a socket"));
+        let long = place.path().join("long");
+        std::fs::write(&long, "k".repeat(1027)).expect("written");
+        assert!(matches!(read(&long), Err(TokenFault::TooLong)));
     }
 
     #[test]

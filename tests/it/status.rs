@@ -86,3 +86,56 @@ fn without_a_service_the_tokens_are_shown_and_that_nobody_answers() {
     assert_eq!(code, Some(4), "{said}");
     assert!(said.starts_with("problem\tno service answers at the admin socket of this state\ntoken\t"), "{said}");
 }
+
+#[cfg(feature = "tls")]
+#[test]
+fn each_certificate_is_shown_by_its_file_with_its_end_and_a_near_end_is_a_problem() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = tempfile::tempdir().expect("a folder");
+    worker.write(place.path());
+    // In whole days, so that what is shown is what was written.
+    let day =
+        |days: u64| std::time::Duration::from_secs((kit::clock::since_epoch().as_secs() / 86_400 + days) * 86_400);
+    for (name, until) in [("near", day(10)), ("far", day(60))] {
+        let mut params = rcgen::CertificateParams::new(vec![format!("{name}.example")]).expect("a name");
+        (params.not_before, params.not_after) =
+            (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(1970, 1, 1) + until);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let made = params.self_signed(&key).expect("signed");
+        std::fs::write(place.path().join(format!("{name}.pem")), made.pem()).expect("written");
+        std::fs::write(place.path().join(format!("{name}.key")), key.serialize_pem()).expect("written");
+    }
+    let config = "bind = \"127.0.0.1:0\"\nstate = \"state\"\ntokens = \"tokens.json\"\nbackend = \"jail\"\nsandbox = false\n\
+                  [tls]\ncert = \"near.pem\"\nkey = \"near.key\"\n[[tls.certificate]]\ncert = \"far.pem\"\nkey = \"far.key\"\n";
+    let row =
+        format!("[[worker]]\ntenant = \"alice\"\naddress = \"127.0.0.1:{}\"\ntoken_file = \"w.key\"\n", worker.port);
+    std::fs::write(place.path().join("playground.toml"), format!("{config}{row}")).expect("written");
+    for file in ["playground.toml", "w.key", "near.key", "far.key"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(place.path().join(file), mode).expect("changed");
+    }
+    let mut command = playground(["serve", "--config", "playground.toml"]);
+    command.current_dir(place.path());
+    let mut service = Service::start(command);
+    service.line_with("ready https://");
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(5), "{said}");
+    let (_, object) = status(place.path(), &["--json"]);
+    let object: Value = serde_json::from_str(&object).expect("one object");
+    let metrics = crate::admin_socket::get(&place.path().join("state/admin.sock"), "/metrics").text;
+    for (name, until) in [("near", day(10)), ("far", day(60))] {
+        let sample = format!(
+            "playground_certificate_expiry_timestamp_seconds{{certificate=\"{name}.pem\"}} {}",
+            until.as_secs()
+        );
+        assert!(metrics.contains(&sample), "{sample}\n{metrics}");
+        let row = format!("certificate\t{name}.pem\tends ");
+        let ends = said.lines().find_map(|line| line.strip_prefix(row.as_str())).expect("a row");
+        assert!(ends.ends_with("T00:00:00Z"), "{ends}");
+        let rows = object["service"]["certificates"].as_array().expect("a list");
+        assert!(rows.contains(&serde_json::json!({ "name": format!("{name}.pem"), "ends": ends })), "{object}");
+        let problem = format!("problem\tthe certificate of {name}.pem ends at {ends}");
+        assert_eq!(said.lines().any(|line| line == problem), name == "near", "{said}");
+    }
+    service.stop();
+}

@@ -1,6 +1,8 @@
 //! The clients that are known, and what each wants to be told.
 //!
-//! In a text `@URL@` is the address, `@READ@` what a shell replaces by the token, and `@FILE@` the file that holds it.
+//! In a text `@URL@` is the address, `@READ@` what a shell replaces by the token, and `@FILE@` the file that holds it;
+//! `@HEADER@` is the header as a shell passes it on, `@HEADERS:TOKEN@` the same in JSON with what a client puts in place of
+//! TOKEN, and `@EXPORT:CLIENT@` the line by which a client finds the token in its environment.
 
 use std::path::PathBuf;
 
@@ -35,10 +37,27 @@ impl Fill {
     pub(super) fn into_text(self, text: &str) -> String {
         let file =
             self.token_file.map_or_else(|| "TOKEN-FILE".to_owned(), |file| say::quoted(&file.display().to_string()));
-        text.replace("@READ@", &format!("$(cat {file})"))
+        let text = with(text, "@HEADERS:", |token| format!(r#"{{ "Authorization": "Bearer {token}" }}"#));
+        let text = with(&text, "@EXPORT:", |client| {
+            format!(r#"export PLAYGROUND_TOKEN="@READ@"     # before {client} is started"#)
+        });
+        text.replace("@HEADER@", r#""Authorization: Bearer @READ@""#)
+            .replace("@READ@", &format!("$(cat {file})"))
             .replace("@FILE@", &file)
             .replace("@URL@", &self.url.to_string())
     }
+}
+
+/// A text in which each place that begins so, up to its `@`, is what `made` makes of what stands in it.
+fn with(text: &str, begin: &str, made: impl Fn(&str) -> String) -> String {
+    let mut parts = text.split(begin);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (inside, rest) = part.split_once('@').unwrap_or((part, ""));
+        whole += &made(inside);
+        whole += rest;
+    }
+    whole
 }
 
 pub(super) fn names() -> Vec<&'static str> {
@@ -50,7 +69,7 @@ pub(super) const CLIENTS: &[Client] = &[
     Client {
         names: &["claude-code"],
         title: "Claude Code",
-        token: Some(r#"claude mcp add --transport http playground @URL@ --header "Authorization: Bearer @READ@""#),
+        token: Some(r#"claude mcp add --transport http playground @URL@ --header @HEADER@"#),
         login: Some("claude mcp add --transport http playground @URL@\nclaude mcp login playground"),
         drops_token: true,
         is_elsewhere: false,
@@ -96,13 +115,13 @@ pub(super) const CLIENTS: &[Client] = &[
         names: &["cursor"],
         title: "Cursor",
         token: Some(
-            r#"export PLAYGROUND_TOKEN="@READ@"     # before Cursor is started
+            r#"@EXPORT:Cursor@
 ~/.cursor/mcp.json:
 {
   "mcpServers": {
     "playground": {
       "url": "@URL@",
-      "headers": { "Authorization": "Bearer ${env:PLAYGROUND_TOKEN}" }
+      "headers": @HEADERS:${env:PLAYGROUND_TOKEN}@
     }
   }
 }"#,
@@ -131,7 +150,7 @@ pub(super) const CLIENTS: &[Client] = &[
     "playground": {
       "type": "http",
       "url": "@URL@",
-      "headers": { "Authorization": "Bearer ${input:playground-token}" }
+      "headers": @HEADERS:${input:playground-token}@
     }
   }
 }"#,
@@ -151,7 +170,7 @@ pub(super) const CLIENTS: &[Client] = &[
         names: &["codex"],
         title: "Codex",
         token: Some(
-            r#"export PLAYGROUND_TOKEN="@READ@"     # before Codex is started
+            r#"@EXPORT:Codex@
 ~/.codex/config.toml:
 [mcp_servers.playground]
 url = "@URL@"
@@ -166,13 +185,13 @@ tool_timeout_sec = 300"#,
         names: &["gemini"],
         title: "Gemini CLI",
         token: Some(
-            r#"export PLAYGROUND_TOKEN="@READ@"     # before Gemini is started
+            r#"@EXPORT:Gemini@
 ~/.gemini/settings.json:
 {
   "mcpServers": {
     "playground": {
       "httpUrl": "@URL@",
-      "headers": { "Authorization": "Bearer $PLAYGROUND_TOKEN" },
+      "headers": @HEADERS:$PLAYGROUND_TOKEN@,
       "timeout": 300000
     }
   }
@@ -191,7 +210,7 @@ tool_timeout_sec = 300"#,
   "context_servers": {
     "playground": {
       "url": "@URL@",
-      "headers": { "Authorization": "Bearer TOKEN" }
+      "headers": @HEADERS:TOKEN@
     }
   }
 }"#,
@@ -211,13 +230,13 @@ tool_timeout_sec = 300"#,
         names: &["windsurf"],
         title: "Windsurf",
         token: Some(
-            r#"export PLAYGROUND_TOKEN="@READ@"     # before Windsurf is started
+            r#"@EXPORT:Windsurf@
 ~/.codeium/windsurf/mcp_config.json:
 {
   "mcpServers": {
     "playground": {
       "serverUrl": "@URL@",
-      "headers": { "Authorization": "Bearer ${env:PLAYGROUND_TOKEN}" }
+      "headers": @HEADERS:${env:PLAYGROUND_TOKEN}@
     }
   }
 }"#,
@@ -256,7 +275,7 @@ extensions:
         names: &["opencode"],
         title: "opencode",
         token: Some(
-            r#"export PLAYGROUND_TOKEN="@READ@"     # before opencode is started
+            r#"@EXPORT:opencode@
 opencode.jsonc:
 {
   "mcp": {
@@ -264,7 +283,7 @@ opencode.jsonc:
       "playground": {
         "type": "remote",
         "url": "@URL@",
-        "headers": { "Authorization": "Bearer {env:PLAYGROUND_TOKEN}" },
+        "headers": @HEADERS:{env:PLAYGROUND_TOKEN}@,
         "oauth": false
       }
     }
@@ -314,7 +333,7 @@ opencode.jsonc:
         names: &["inspector"],
         title: "MCP Inspector",
         token: Some(
-            r#"npx @modelcontextprotocol/inspector --cli @URL@ --transport http --header "Authorization: Bearer @READ@" --method tools/list"#,
+            r#"npx @modelcontextprotocol/inspector --cli @URL@ --transport http --header @HEADER@ --method tools/list"#,
         ),
         login: Some("npx @modelcontextprotocol/inspector --transport http --server-url @URL@"),
         drops_token: false,
@@ -324,7 +343,7 @@ opencode.jsonc:
         names: &["curl"],
         title: "curl",
         token: Some(
-            r#"curl -sS @URL@ -H "Authorization: Bearer @READ@" -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'"#,
+            r#"curl -sS @URL@ -H @HEADER@ -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'"#,
         ),
         login: None,
         drops_token: false,

@@ -1,16 +1,15 @@
 //! The native workers that a service is told of, and the one file of them that verbs change.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use kit::Tenant;
 
 use super::super::failure::{Code, Failure};
+use super::super::oauth::unchanged;
 use super::super::say;
 use crate::config::file::File as Config;
+use crate::store::Place;
 use crate::worker::entry::Entry;
 use crate::worker::manifest::{self, ManifestFault};
 use crate::worker::terms::Bounds;
@@ -40,13 +39,11 @@ pub(super) struct Registry {
 }
 
 /// A list that nobody else changes meanwhile.
-#[derive(Debug)]
 pub(super) struct Held {
     pub(super) path: PathBuf,
     /// Nothing where it is not there yet.
     pub(super) text: Option<String>,
-    mode: u32,
-    _lock: File,
+    place: Place,
 }
 
 impl Source {
@@ -123,43 +120,14 @@ impl Registry {
 impl Held {
     /// Waits for whoever changes the list, and keeps others from it; blocking.
     pub(super) fn take(path: &Path) -> Result<Self, Failure> {
+        let place = Place::lock(path).map_err(unchanged)?;
         // A link stays one, and leads to what is changed.
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_absent| path.to_owned());
-        let at = |what: &'static str| {
-            let path = path.clone();
-            move |fault: std::io::Error| {
-                Failure::new(anyhow::Error::new(fault).context(format!("{what} {}", path.display())))
-            }
-        };
-        let lock_path = path.with_added_extension("lock");
-        // Should it be a FIFO, nobody waits for its reader.
-        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let mut lock = OpenOptions::new();
-        let lock = lock.write(true).create(true).truncate(false).mode(0o600).custom_flags(at_once).open(&lock_path);
-        let lock = lock.map_err(at("lock"))?;
-        let held = |fault: &TryLockError| matches!(fault, TryLockError::WouldBlock);
-        match kit::patience::until(PATIENCE, || lock.try_lock(), held) {
-            Ok(()) => {}
-            Err(TryLockError::Error(fault)) => return Err(at("lock")(fault)),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::message(
-                    Code::Failed,
-                    format!("{} is being changed by another process", path.display()),
-                )
-                .hint("wait until that has ended, and try again; nothing was changed"));
-            }
-        }
-        let (text, mode) = match std::fs::metadata(&path) {
-            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-                let owner = found.uid();
-                return Err(Failure::message(Code::NotAllowed, format!("{} is of user {owner}", path.display()))
-                    .hint("run this as that user, so that the file stays readable for who serves it"));
-            }
-            Ok(found) => (Some(manifest::text(&path).map_err(unusable)?), found.mode() & 0o7777),
-            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => (None, 0o644),
-            Err(fault) => return Err(at("look at")(fault)),
-        };
-        Ok(Self { path, text, mode, _lock: lock })
+        let path = place.path().to_owned();
+        let is_there = path
+            .try_exists()
+            .map_err(|fault| Failure::new(anyhow::Error::new(fault).context(format!("look at {}", path.display()))))?;
+        let text = is_there.then(|| manifest::text(&path).map_err(unusable)).transpose()?;
+        Ok(Self { path, text, place })
     }
 
     pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
@@ -171,10 +139,7 @@ impl Held {
     pub(super) fn put(self, text: &str) -> Result<(), Failure> {
         // What is not a list must not become one by our hand.
         manifest::listed(&self.path, text).map_err(unusable)?;
-        kit::durable::replace(&self.path, self.mode, text.as_bytes()).map_err(|fault| {
-            Failure::new(anyhow::Error::new(fault).context(format!("write {}", self.path.display())))
-                .hint("the list is as it was")
-        })
+        self.place.put(text.as_bytes()).map_err(unchanged)
     }
 }
 
@@ -192,5 +157,3 @@ pub(super) fn taken_up() {
         "a service that runs with this list takes it up by itself within seconds; `playground reload` does so at once",
     );
 }
-
-const PATIENCE: Duration = Duration::from_secs(10);
