@@ -72,6 +72,7 @@ pub struct App {
     scheme: &'static str,
     address: SocketAddr,
     redirect: Option<SocketAddr>,
+    bearer: Option<SocketAddr>,
     native: usize,
     took: Duration,
     tasks: Tasks,
@@ -93,14 +94,11 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
     let program = Program::open().map_err(io("open the running program"))?;
     let lock = config.state.as_ref().map(|state| taken(|| state.lock())).transpose()?;
     manager.status("starting");
-    let listener = handed.first.map_or_else(|| bind(config.bind), taken_over)?;
-    let address = listener.local_addr().map_err(io("ask for the bound address"))?;
-    let redirect = match handed.second {
-        Some(listener) => Some(taken_over(listener)?),
-        None => config.redirect_bind.map(bind).transpose()?,
-    };
-    let redirect_address = redirect.as_ref().map(TcpListener::local_addr).transpose();
-    let redirect_address = redirect_address.map_err(io("ask for the bound address"))?;
+    let (listener, address) = bound(handed.first, config.bind)?;
+    let redirect = config.redirect_bind.or_else(|| handed.second.as_ref()?.local_addr().ok());
+    let redirect = redirect.map(|address| bound(handed.second, address)).transpose()?;
+    let (redirect, redirect_address) = redirect.unzip();
+    let (bearer, bearer_address) = config.bearer_bind.map(|address| bound(None, address)).transpose()?.unzip();
     let changeable::Read { stamps, read } = changeable::read(&config);
     let Changeable { native, elsewhere, tls, client_ca, limits, session_keys } = read?;
     let (acme, acme_file) = renewal::begin(&config)?.unzip();
@@ -154,6 +152,7 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
             tombstones: tombstones.map(|files| files.map(OwnedFd::from)),
             monitoring,
             redirect: redirect.map(OwnedFd::from),
+            bearer: bearer.map(OwnedFd::from),
             audit: record(&config),
         },
         worker,
@@ -180,6 +179,7 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
         scheme,
         address,
         redirect: redirect_address,
+        bearer: bearer_address,
         native: count,
         took,
         tasks,
@@ -251,10 +251,9 @@ impl App {
             }
             (None, native) => many(native, "native worker"),
         };
-        match self.redirect {
-            Some(plain) => format!("{behind}; http://{plain} redirects"),
-            None => behind,
-        }
+        let bearer = self.bearer.map(|address| format!("; {}://{address} for tokens alone", self.scheme));
+        let plain = self.redirect.map(|plain| format!("; http://{plain} redirects"));
+        format!("{behind}{}{}", bearer.unwrap_or_default(), plain.unwrap_or_default())
     }
 }
 
@@ -285,6 +284,13 @@ fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
     let listener = TcpListener::bind(address).map_err(at)?;
     listener.set_nonblocking(true).map_err(at)?;
     Ok(listener)
+}
+
+/// A socket that somebody else has bound, or one that is bound now; and where that is.
+fn bound(handed: Option<TcpListener>, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), BuildError> {
+    let listener = handed.map_or_else(|| bind(wanted), taken_over)?;
+    let address = listener.local_addr().map_err(io("ask for the bound address"))?;
+    Ok((listener, address))
 }
 
 /// A socket that somebody else has bound.

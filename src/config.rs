@@ -30,6 +30,8 @@ pub struct Config {
     pub bind: SocketAddr,
     /// Where plain HTTP is sent from to the names of `hosts` over HTTPS.
     pub redirect_bind: Option<SocketAddr>,
+    /// Where clients with a token connect that must find nothing of logging in.
+    pub bearer_bind: Option<SocketAddr>,
     /// Without one, sessions end with the process and there is no operator socket.
     pub state: Option<StateDir>,
     pub credentials: PathBuf,

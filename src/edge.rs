@@ -84,6 +84,7 @@ pub(crate) use connection::Conversation;
 #[cfg(feature = "tls")]
 pub(crate) use connection::Protocol;
 pub(crate) use envelope::{Call, Era, Kind, Members, Message, Parsed};
+pub(crate) use face::Face;
 pub(crate) use limits::{Bounded, Verb};
 pub(crate) use meters::{Ended, Notes, Outcome};
 pub(crate) use rate::Paced;

@@ -103,6 +103,7 @@ fn needs_restart(first: &Config, config: &Config) -> Vec<String> {
         (first.edge_user != config.edge_user, "the edge's user"),
         (first.proxies != config.proxies, "the trusted proxies"),
         (first.proxy_protocol != config.proxy_protocol, "whether proxies introduce their clients"),
+        (first.bearer_bind != config.bearer_bind, "the address for tokens alone"),
         (first.redirect_bind != config.redirect_bind, "where plain HTTP is redirected"),
         (first.limits.handshakes_per_address != config.limits.handshakes_per_address, "the limit of handshakes"),
         (first.speaks_tls() != config.speaks_tls(), "whether the edge speaks TLS"),

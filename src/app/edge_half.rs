@@ -111,6 +111,7 @@ struct Handover {
     tombstones: Option<[OwnedFd; 2]>,
     monitoring: Option<OwnedFd>,
     redirect: Option<OwnedFd>,
+    bearer: Option<OwnedFd>,
     audit: Option<OwnedFd>,
     audit_before: Option<OwnedFd>,
 }
@@ -127,6 +128,7 @@ impl Handover {
                 Handed::Tombstones => tombstones.push(descriptor),
                 Handed::Monitoring => handover.monitoring = Some(descriptor),
                 Handed::Redirect => handover.redirect = Some(descriptor),
+                Handed::Bearer => handover.bearer = Some(descriptor),
                 Handed::Audit => handover.audit = Some(descriptor),
                 Handed::AuditBefore => handover.audit_before = Some(descriptor),
             }
@@ -224,7 +226,10 @@ async fn serve(
             .refusing(upstreams.refused())
     });
     let external = begin.external.clone().zip(outbound);
-    let external = external.map(|(settings, outbound)| External::new(Issuer::new(settings, outbound, tasks.clone())));
+    let external = external.map(|(settings, outbound)| {
+        let outbound = if settings.allow_private { outbound.reaching_private() } else { outbound };
+        External::new(Issuer::new(settings, outbound, tasks.clone()))
+    });
     let authority = Anyone { credentials, logins, external };
     let watching = authority.clone();
     tasks.start(async move { watching.keep_fresh(REVOCATION_PAUSE).await });
@@ -266,13 +271,16 @@ async fn serve(
     }
     let challenges = Challenges::default();
     #[cfg(feature = "tls")]
-    let door = match certificates.identities(&begin)? {
-        None => Door::plain(listener),
-        Some(identities) => Door::tls(listener, identities),
+    let identities = certificates.identities(&begin)?;
+    let door = |listener: TcpListener| {
+        #[cfg(feature = "tls")]
+        if let Some(identities) = identities.clone() {
+            return Door::tls(listener, identities);
+        }
+        Door::plain(listener)
     };
-    #[cfg(not(feature = "tls"))]
-    let door = Door::plain(listener);
-    let mut doors = vec![door];
+    let mut doors = vec![door(listener)];
+    doors.extend(handed.bearer.map(|socket| door(socket.into()).for_tokens_alone()));
     doors.extend(handed.redirect.map(|socket| Door::redirect(socket.into(), challenges.clone())));
     #[cfg(feature = "tls")]
     if let (Some(acme), Some(automatic)) = (begin.acme, certificates.automatic) {

@@ -21,17 +21,19 @@ pub fn warnings(config: &Config) -> Vec<String> {
 
 /// On loopback a proxy in front keeps to names of its own; beyond it, a page of anyone's name may reach us.
 fn answers_to_any(config: &Config) -> bool {
-    config.hosts.is_empty() && !config.bind.ip().is_loopback()
+    let mut doors = [Some(config.bind), config.bearer_bind].into_iter().flatten();
+    config.hosts.is_empty() && doors.any(|door| !door.ip().is_loopback())
 }
 
 /// Somebody must speak the TLS that clients are told of.
 fn in_the_clear(config: &Config) -> Option<String> {
     let url = config.oauth.as_ref()?.settings.public_url.as_str();
-    let is_seen = !config.bind.ip().is_loopback() && !config.speaks_tls() && config.proxies.is_empty();
-    (is_seen && url.starts_with("https://")).then(|| {
+    let doors = [Some(config.bind), config.bearer_bind];
+    let seen = doors.into_iter().flatten().find(|door| !door.ip().is_loopback())?;
+    let is_plain = !config.speaks_tls() && config.proxies.is_empty();
+    (is_plain && url.starts_with("https://")).then(|| {
         format!(
-            "clients are told {url}, and {} speaks plain HTTP to everybody: tokens would cross the network in the clear; say [tls] or [acme], name the proxy that ends TLS in trusted_proxies, or bind to loopback behind it",
-            config.bind
+            "clients are told {url}, and {seen} speaks plain HTTP to everybody: tokens would cross the network in the clear; say [tls] or [acme], name the proxy that ends TLS in trusted_proxies, or bind to loopback behind it"
         )
     })
 }

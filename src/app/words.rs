@@ -62,6 +62,8 @@ pub enum Handed {
     Monitoring,
     /// The listening socket at which plain HTTP is redirected.
     Redirect,
+    /// The listening socket at which tokens alone are known.
+    Bearer,
     /// The file of the record of calls, opened for reading and appending.
     Audit,
     /// The one before it, for reading.

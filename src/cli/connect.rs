@@ -36,8 +36,8 @@ pub(super) struct Connect {
     #[arg(long, value_name = "URL", value_parser = Address::parse)]
     url: Option<Address>,
 
-    /// The address that is kept for tokens alone, where there is one [default: the first of bearer_hosts in the file,
-    /// else that of --url].
+    /// The address that is kept for tokens alone, where there is one [default: the first of bearer_hosts in the file, else
+    /// the port of its bearer_bind, else that of --url].
     #[arg(long, value_name = "URL", value_parser = Address::parse)]
     token_url: Option<Address>,
 
@@ -108,6 +108,7 @@ impl Connect {
         let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
         let file = path.map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default();
         let said = |text: String| Address::parse(&text).map_err(|fault| Failure::new(fault).code(Code::Configuration));
+        let second = by_port(&file);
         let public = file.oauth.public_url;
         let url = match (&self.url, &public) {
             (Some(url), _) => url.clone(),
@@ -115,7 +116,8 @@ impl Connect {
             (None, None) => said(USUAL.to_owned())?,
         };
         let scheme = if url.is_https() { "https" } else { "http" };
-        let bearer = file.oauth.bearer_hosts.first().map(|host| said(format!("{scheme}://{host}/mcp"))).transpose()?;
+        let bearer = file.oauth.bearer_hosts.first().map(|host| format!("{scheme}://{host}/mcp"));
+        let bearer = bearer.or(second).map(said).transpose()?;
         Ok((url, self.token_url.clone().or(bearer)))
     }
 
@@ -144,6 +146,17 @@ impl Connect {
                 client.title
             ));
         }
+    }
+}
+
+/// The second door of a service, as clients reach it; none where somebody in front speaks TLS, who may call it otherwise.
+fn by_port(file: &File) -> Option<String> {
+    let port = file.bearer_bind?.port();
+    let speaks_tls = file.tls.is_some() || file.acme.is_some();
+    match &file.oauth.public_url {
+        Some(public) if public.as_str().starts_with("https://") && !speaks_tls => None,
+        Some(public) => Some(format!("{}:{port}/mcp", public.without_port())),
+        None => Some(format!("http://127.0.0.1:{port}/mcp")),
     }
 }
 

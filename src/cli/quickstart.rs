@@ -187,6 +187,7 @@ impl Quickstart {
             acme: None,
             acme_trust: None,
             redirect_bind: None,
+            bearer_bind: None,
             limits: Limits::default(),
             edge_user: EdgeUser::Default,
             tls: Vec::new(),

@@ -1,5 +1,6 @@
 //! `playground serve`, which the original called `mcp-http`.
 
+mod impossible;
 mod settle;
 
 use std::net::SocketAddr;
@@ -36,9 +37,15 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
     bind: Option<SocketAddr>,
 
-    /// Where plain HTTP is redirected to the names of --host over HTTPS; only a GET or HEAD without a secret is.
+    /// Where plain HTTP is redirected to the names of --host over HTTPS; only a GET or HEAD without a secret, in a header
+    /// or in its address, is.
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
     redirect_bind: Option<SocketAddr>,
+
+    /// A second address, for clients with a token alone: at whatever name, every path of logging in is a plain 404 there.
+    /// Several clients leave out a configured token where they find that they could log in.
+    #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
+    bearer_bind: Option<SocketAddr>,
 
     #[command(flatten)]
     place: Place,

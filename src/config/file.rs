@@ -41,6 +41,8 @@ pub struct File {
     pub bind: Option<SocketAddr>,
     #[serde(deserialize_with = "address")]
     pub redirect_bind: Option<SocketAddr>,
+    #[serde(deserialize_with = "address")]
+    pub bearer_bind: Option<SocketAddr>,
     pub state: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub admin: Option<PathBuf>,

@@ -5,6 +5,7 @@ pub(crate) mod forwarded;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use crate::edge::Face;
 use crate::edge::network::Network;
 
 /// The peer of a connection: its address, with an IPv6 peer known by its /64, since one customer has all of that.
@@ -17,6 +18,8 @@ pub(crate) struct Arrival {
     pub(crate) client: Client,
     /// A listed proxy: what it says of a client's address is believed.
     pub(crate) is_proxy: bool,
+    /// Of the door that it came in by.
+    pub(crate) face: Face,
 }
 
 impl Client {
@@ -36,7 +39,7 @@ impl Client {
 
 impl Arrival {
     pub(crate) fn of(peer: SocketAddr, proxies: &[Network]) -> Self {
-        Self { client: Client::of(peer.ip()), is_proxy: is_proxy(peer.ip(), proxies) }
+        Self { client: Client::of(peer.ip()), is_proxy: is_proxy(peer.ip(), proxies), face: Face::default() }
     }
 
     /// Whether many clients may stand behind this address.

@@ -1,14 +1,25 @@
 //! Which face of the server a request meets.
 //!
 //! Several clients that find they could log in leave out the token they were given. So a host name can be kept for
-//! tokens alone: there nothing of logging in is found, and no refusal speaks of it. Which face it is follows from the
-//! name in the request, and what is said at the full one comes from the configuration alone.
+//! tokens alone, or a door: there nothing of logging in is found, and no refusal speaks of it. Which face it is follows
+//! from where the connection came in and from the name in the request, and what is said at the full one comes from the
+//! configuration alone.
 
 use http::header::HOST;
 
 use super::Head;
 use super::names::Names;
 use crate::oauth::Service;
+
+/// What a door shows, whatever name is asked for there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// What the name says.
+    #[default]
+    ByName,
+    /// Nothing of logging in.
+    TokensAlone,
+}
 
 #[derive(Clone)]
 pub(crate) struct Faces {
@@ -22,8 +33,11 @@ impl Faces {
         Self { bearer_only: Names::new(bearer_only), logins: logins.map(|logins| logins.known_as(names)) }
     }
 
-    /// What logs clients in at the name that was asked for; None where tokens alone are known.
+    /// What logs clients in at the door and the name that were asked; None where tokens alone are known.
     pub(crate) fn logins(&self, head: &Head) -> Option<&Service> {
+        if head.face == Face::TokensAlone {
+            return None;
+        }
         self.logins.as_ref().filter(|_| !self.bearer_only.has(authority(head)))
     }
 

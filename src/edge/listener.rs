@@ -21,7 +21,7 @@ use crate::edge::config::Connections;
 use crate::edge::network::Network;
 use crate::edge::redirect::Challenges;
 use crate::edge::seldom::Seldom;
-use crate::edge::{Conversation, proxy_protocol};
+use crate::edge::{Conversation, Face, proxy_protocol};
 
 #[cfg(feature = "tls")]
 use handshakes::Handshakes;
@@ -33,11 +33,13 @@ pub struct Door {
     tls: Option<crate::edge::tls::Identities>,
     /// Where it only sends clients to another door, with what it answers certificate authorities.
     redirects: Option<Challenges>,
+    face: Face,
 }
 
 pub(crate) struct OpenDoor {
     listener: TcpListener,
     redirects: bool,
+    face: Face,
     /// What it speaks TLS with just now; another may be put in its place.
     #[cfg(feature = "tls")]
     tls: watch::Sender<Option<crate::edge::tls::Identities>>,
@@ -88,7 +90,14 @@ impl Door {
             #[cfg(feature = "tls")]
             tls: None,
             redirects: None,
+            face: Face::default(),
         }
+    }
+
+    /// The same for tokens alone: nothing of logging in is found there, whatever the host is called.
+    #[must_use]
+    pub fn for_tokens_alone(self) -> Self {
+        Self { face: Face::TokensAlone, ..self }
     }
 
     /// Serves nothing but redirects to the doors that speak TLS, and the answers to these challenges.
@@ -112,6 +121,7 @@ impl Door {
         Ok(OpenDoor {
             listener: TcpListener::from_std(self.listener)?,
             redirects: self.redirects.is_some(),
+            face: self.face,
             #[cfg(feature = "tls")]
             tls: watch::Sender::new(self.tls),
         })
@@ -189,11 +199,12 @@ impl Hall {
         // Answers are written as they come; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let hall = self.clone();
-        let redirects = door.redirects;
+        let (redirects, face) = (door.redirects, door.face);
         #[cfg(feature = "tls")]
         let identities = door.tls.borrow().clone();
         self.tasks.start(async move {
             let Some((arrival, introduced)) = hall.introduced(&mut stream, arrival).await else { return };
+            let arrival = Arrival { face, ..arrival };
             let _place = Place { _slot: slot, _shares: [share, introduced] };
             if redirects {
                 return hall.redirecting.serve(stream, arrival, None).await;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 
-use crate::edge::Notes;
 use crate::edge::client::Client;
+use crate::edge::{Face, Notes};
 
 /// The body of a request as it arrives.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
@@ -26,6 +26,7 @@ pub(crate) struct Head {
     pub(crate) version: http::Version,
     pub(crate) headers: HeaderMap,
     pub(crate) client: Client,
+    pub(crate) face: Face,
     pub(crate) reference: Reference,
     pub(crate) notes: Arc<Notes>,
 }
@@ -42,11 +43,11 @@ impl Accepted {
     pub(crate) fn new(
         parts: http::request::Parts,
         body: RequestBody,
-        client: Client,
+        (client, face): (Client, Face),
         (reference, notes): (Reference, Arc<Notes>),
     ) -> Self {
         let http::request::Parts { method, uri, version, headers, .. } = parts;
-        Self { head: Head { method, uri, version, headers, client, reference, notes }, body }
+        Self { head: Head { method, uri, version, headers, client, face, reference, notes }, body }
     }
 
     pub(in crate::edge) fn head(&self) -> &Head {
@@ -64,7 +65,7 @@ impl Accepted {
         let (parts, body) = request.into_parts();
         let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
         let client = Client::of([127, 0, 0, 1].into());
-        Self::new(parts, body, client, (Reference::for_test(), Notes::for_test()))
+        Self::new(parts, body, (client, Face::default()), (Reference::for_test(), Notes::for_test()))
     }
 }
 

@@ -99,6 +99,13 @@ impl PublicUrl {
         Self::parse(&format!("{scheme}://{}", name.to_ascii_lowercase())).ok()
     }
 
+    /// Its scheme and its host.
+    #[must_use]
+    pub fn without_port(&self) -> &str {
+        let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+        self.0.rsplit_once(':').filter(port).map_or(&self.0, |(host, _)| host)
+    }
+
     /// The address of a path of this server, which begins with a slash.
     #[must_use]
     pub fn at(&self, path: &str) -> String {

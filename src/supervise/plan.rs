@@ -54,6 +54,8 @@ pub struct EdgePlan {
     pub monitoring: Option<OwnedFd>,
     /// Where plain HTTP is redirected, already listening.
     pub redirect: Option<OwnedFd>,
+    /// Where tokens alone are known, already listening.
+    pub bearer: Option<OwnedFd>,
     /// Where the record of calls lies, where there is one.
     pub audit: Option<Folder>,
 }

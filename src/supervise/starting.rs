@@ -52,8 +52,9 @@ impl Supervisor {
         let tombstones = edge.tombstones.iter().flatten().map(|descriptor| (Handed::Tombstones, descriptor));
         let monitoring = edge.monitoring.iter().map(|descriptor| (Handed::Monitoring, descriptor));
         let redirect = edge.redirect.iter().map(|descriptor| (Handed::Redirect, descriptor));
+        let bearer = edge.bearer.iter().map(|descriptor| (Handed::Bearer, descriptor));
         let (mut with, mut descriptors) = (Vec::new(), Vec::new());
-        for (what, descriptor) in tombstones.chain(monitoring).chain(redirect) {
+        for (what, descriptor) in tombstones.chain(monitoring).chain(redirect).chain(bearer) {
             with.push(what);
             descriptors.push(descriptor.try_clone()?);
         }

@@ -59,6 +59,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
             tombstones: None,
             monitoring: None,
             redirect: None,
+            bearer: None,
             audit: None,
         },
         worker: Some(WorkerPlan { role: "__worker", listener: listener(), begin: worker, lock: None }),

@@ -8,6 +8,9 @@ mod admin_socket;
 mod audit;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod bearer_door;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod cases;
 #[cfg(test)]
 #[cfg(all(feature = "mcp-http", feature = "tls"))]

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use sandbox::backend::Kind;
 
-use super::super::acme;
 use super::super::failure::{Code, Failure};
 use super::super::place::Door;
-use super::{Half, Serve};
+use super::{Half, Serve, impossible};
 use crate::audit::Terms;
 use crate::config::file::{Audit as FileAudit, Examined, File, Limits as FileLimits, OnFailure};
 use crate::config::{Audit, Config, EdgeUser, Limits, OAuth, Tls, Upstreams};
@@ -91,6 +90,7 @@ impl Serve {
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let config = Config {
             redirect_bind: self.redirect_bind.or(file.redirect_bind),
+            bearer_bind: self.bearer_bind.or(file.bearer_bind),
             proxy_protocol: self.proxy_protocol || file.proxy_protocol == Some(true),
             client_ca: self.tls_client_ca.clone().or_else(|| file.tls.as_ref()?.client_ca.clone()),
             acme,
@@ -124,7 +124,7 @@ impl Serve {
             places: file.places.clone(),
             file: path,
         };
-        faults.0.extend(impossible(&config, &file));
+        faults.0.extend(impossible::faults(&config, &file));
         Some(config)
     }
 
@@ -255,37 +255,6 @@ fn audit(said: &FileAudit, has_state: bool) -> Result<Option<Audit>, Failure> {
         daily: said.daily.unwrap_or(default.terms.daily),
     };
     Ok(Some(Audit { terms, keep: said.keep.map_or(default.keep, NonZeroUsize::get) }))
-}
-
-/// What cannot be done together.
-fn impossible(config: &Config, file: &File) -> Vec<Failure> {
-    let told = |what: &str, hint: &str| Failure::message(Code::Configuration, what).hint(hint);
-    let mut faults = Vec::new();
-    let is_known = config.speaks_tls() || file.lost(&["tls", "acme", "domains", "agree_to_terms"]);
-    let is_named = !config.hosts.is_empty() || file.lost(&["hosts"]);
-    if config.redirect_bind.is_some() && !(is_known && is_named) {
-        faults.push(told(
-            "plain HTTP cannot be redirected to nowhere",
-            "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]; a second socket of systemd is for this too",
-        ));
-    }
-    if let Some(acme) = &config.acme {
-        let has = (config.state.is_some(), config.redirect_bind.is_some(), config.client_ca.is_some());
-        faults.extend(acme::possible(acme, has).err());
-    }
-    if config.client_ca.is_some() && !is_known {
-        faults.push(told(
-            "clients can show no certificate without TLS",
-            "say the edge's own with [tls] or --tls-cert and --tls-key, or leave client_ca out",
-        ));
-    }
-    if config.proxy_protocol && config.proxies.is_empty() && !file.lost(&["trusted_proxies"]) {
-        faults.push(told(
-            "no proxy is trusted to send PROXY headers",
-            "name those that do with trusted_proxies or --trusted-proxy, or leave proxy_protocol out",
-        ));
-    }
-    faults
 }
 
 /// The flags, where there are any.

@@ -274,4 +274,5 @@ fn an_audience_is_a_text_or_a_list_and_what_is_usual_need_not_be_said() {
     assert_eq!((one.audience, one.scopes, one.jwks_url), (vec!["a".to_owned()], Vec::new(), None));
     assert_eq!(format!("{:?}", one.algorithms), "[RS256, ES256]");
     assert_eq!(external(&EXTERNAL.replace("\"a\"", "[\"a\", \"b\"]")).audience, ["a", "b"]);
+    assert!(!one.allow_private && external(&format!("{EXTERNAL}allow_private = true")).allow_private);
 }

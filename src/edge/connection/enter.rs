@@ -18,7 +18,7 @@ use tracing::{Instrument as _, Span, field};
 
 use crate::edge::client::{Arrival, Client, forwarded};
 use crate::edge::network::Network;
-use crate::edge::{Accepted, AnswerBody, Cut, Ended, Meters, Path, Reference};
+use crate::edge::{Accepted, AnswerBody, Cut, Ended, Face, Meters, Path, Reference};
 
 use super::activity::{Activity, UnderWay};
 use super::ending::Ending;
@@ -28,6 +28,7 @@ use super::unread::{Leftovers, Unread};
 #[derive(Clone)]
 pub(super) struct Enter {
     client: Client,
+    face: Face,
     /// Before a proxy, whose word about its client is believed as far as these stand there.
     proxies: Option<Arc<[Network]>>,
     path: Path,
@@ -58,7 +59,7 @@ impl Enter {
     ) -> Self {
         let path = paths.borrow_and_update().clone();
         let proxies = arrival.is_proxy.then(|| proxies.into());
-        Self { client: arrival.client, proxies, path, paths, activity, meters, leftovers }
+        Self { client: arrival.client, face: arrival.face, proxies, path, paths, activity, meters, leftovers }
     }
 }
 
@@ -96,7 +97,7 @@ impl Service<Request<Incoming>> for Enter {
             Some((_, unread)) => unread.lend(body).map_err(Into::into).boxed_unsync(),
             None => body.map_err(Into::into).boxed_unsync(),
         };
-        let request = Accepted::new(parts, body, client, (reference, notes));
+        let request = Accepted::new(parts, body, (client, self.face), (reference, notes));
         let served = span.in_scope(|| self.path.call(request));
         let answered = async move {
             let answer = served.await?;

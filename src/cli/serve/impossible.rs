@@ -1,0 +1,37 @@
+//! What was said and cannot be done together.
+
+use super::super::acme;
+use super::super::failure::{Code, Failure};
+use crate::config::Config;
+use crate::config::file::File;
+
+/// Each of them.
+pub(super) fn faults(config: &Config, file: &File) -> Vec<Failure> {
+    let told = |what: &str, hint: &str| Failure::message(Code::Configuration, what).hint(hint);
+    let mut faults = Vec::new();
+    let is_known = config.speaks_tls() || file.lost(&["tls", "acme", "domains", "agree_to_terms"]);
+    let is_named = !config.hosts.is_empty() || file.lost(&["hosts"]);
+    if config.redirect_bind.is_some() && !(is_known && is_named) {
+        faults.push(told(
+            "plain HTTP cannot be redirected to nowhere",
+            "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]; a second socket of systemd is for this too",
+        ));
+    }
+    if let Some(acme) = &config.acme {
+        let has = (config.state.is_some(), config.redirect_bind.is_some(), config.client_ca.is_some());
+        faults.extend(acme::possible(acme, has).err());
+    }
+    if config.client_ca.is_some() && !is_known {
+        faults.push(told(
+            "clients can show no certificate without TLS",
+            "say the edge's own with [tls] or --tls-cert and --tls-key, or leave client_ca out",
+        ));
+    }
+    if config.proxy_protocol && config.proxies.is_empty() && !file.lost(&["trusted_proxies"]) {
+        faults.push(told(
+            "no proxy is trusted to send PROXY headers",
+            "name those that do with trusted_proxies or --trusted-proxy, or leave proxy_protocol out",
+        ));
+    }
+    faults
+}
