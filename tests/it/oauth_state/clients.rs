@@ -31,7 +31,7 @@ fn a_client_is_added_listed_and_removed() {
     assert_eq!(verb(&format!("client remove {id}"), &state).status.code(), Some(6));
     let acts = std::fs::read_to_string(place.path().join("operator.jsonl")).expect("read");
     let acts: Vec<Value> = acts.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let acts: Vec<_> = acts.iter().map(|act| act["act"].as_str().expect("a word")).collect();
+    let acts: Vec<_> = acts.iter().filter_map(|line| line["act"].as_str()).collect();
     assert_eq!(acts, ["client add", "invite create", "client remove"]);
 }
 
