@@ -54,7 +54,8 @@ impl Clean {
             let what = (self.delete_shared_pile && removed.is_ok()).then(|| "with the shared pile".to_owned());
             act::record(state.path(), &Act::new("clean").with(what));
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
-            if is_running {
+            // Jails outlive whoever has started them, so that there are some to end here too.
+            if is_running || ended > 0 {
                 say::talk(&format!("ended the processes of {}", tenants(ended)));
             } else {
                 say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
