@@ -39,7 +39,7 @@ enum Verb {
     Add(Box<add::Add>),
     Check(check::Check),
     Remove(remove::Remove),
-    Sandbox(Half),
+    Sandbox(Box<Half>),
     Stdio(stdio::Stdio),
 }
 
