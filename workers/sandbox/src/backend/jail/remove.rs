@@ -27,9 +27,6 @@ impl Jails {
             Probe::Absent if delete_pile => {}
             Probe::Absent => return Err(JailFault::NotProvisioned(tenant.clone())),
         }
-        if !self.settings.external_rctl {
-            self.host.act(vec![jail::unlimit(&places.jail)]).await?;
-        }
         if delete_pile {
             let facts = self.pile_facts(&places).await?;
             if let Some(label) = facts.marker.as_deref().filter(|label| *label != tenant.as_str()) {
@@ -51,6 +48,10 @@ impl Jails {
     /// Removes what is the tenant's alone. The caller has made it or knows whose it is.
     pub(super) async fn remove(&self, places: &Places) -> Result<(), JailFault> {
         self.end(places).await?;
+        // While there is a dataset by which a run after this one knows what is left to do.
+        if !self.settings.external_rctl {
+            self.host.act(vec![jail::unlimit(&places.jail)]).await?;
+        }
         self.unmount(places).await?;
         let destroy = || self.host.act(vec![plan::destroy(&places.dataset)]);
         if destroy().await.is_err() {
