@@ -22,3 +22,17 @@ async fn usage_counts_the_files_of_a_running_and_of_a_resting_sandbox_also_in_cl
     assert!(resting.disk.used.abs_diff(after.disk.used) < 64 << 10, "{resting:?} {after:?}");
     assert_eq!(world.says(&me, "stat -c %a d").await, "0");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_count_the_same_closed_folders_at_once_and_leave_them_closed() {
+    let Some(world) = world("counts") else { return };
+    let me = world.make("me").await;
+    world.says(&me, "for n in 1 2 3 4 5 6 7 8; do mkdir -p $n/e/f; chmod 0 $n/e $n; done").await;
+    let usage = world.backend.usage(&me).await.unwrap().inodes.used;
+    for _ in 0..50 {
+        let count = async || world.backend.usage(&me).await.unwrap().inodes.used;
+        let found: [u64; 4] = tokio::join!(count(), count(), count(), count()).into();
+        assert_eq!(found, [usage; 4]);
+    }
+    assert_eq!(world.says(&me, "stat -c %a 1 8").await, "0\n0");
+}

@@ -5,12 +5,13 @@
 //! opened to itself while it is counted. A file with several names counts once.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmod, fchmod, fstat, openat, statat};
@@ -45,19 +46,37 @@ struct Waiting {
     name: CString,
 }
 
-/// A folder that is open, and how its owner had closed it.
+/// A folder that is open.
 struct Folder {
     open: OwnedFd,
-    closed: Option<Mode>,
+    /// Where it stands among those that their owner had closed.
+    closed: Option<Key>,
     held: Rc<Cell<u32>>,
 }
+
+/// Device and inode.
+type Key = (u64, u64);
+
+/// A folder that its owner had closed, and by how many counts of this process it is open now.
+struct Closed {
+    mode: Mode,
+    counts: u32,
+}
+
+/// Several may count the same folder at once; who is done first must not close it to the others.
+static CLOSED: Mutex<BTreeMap<Key, Closed>> = Mutex::new(BTreeMap::new());
 
 impl Drop for Folder {
     fn drop(&mut self) {
         self.held.set(self.held.get().saturating_sub(1));
-        if let Some(closed) = self.closed {
+        let Some(key) = self.closed else { return };
+        let mut all = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(closed) = all.get_mut(&key) else { return };
+        closed.counts = closed.counts.saturating_sub(1);
+        if closed.counts == 0 {
             // It may be gone; and there is nobody to tell.
-            let _ = fchmod(&self.open, closed);
+            let _ = fchmod(&self.open, closed.mode);
+            all.remove(&key);
         }
     }
 }
@@ -166,18 +185,27 @@ impl Scan {
 fn open(parent: impl AsFd, name: &CString, held: &Rc<Cell<u32>>) -> rustix::io::Result<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let named = openat(parent, name, OFlags::PATH | flags, Mode::empty())?;
-    let mode = Mode::from_raw_mode(fstat(&named)?.st_mode & 0o7777);
+    let listed = || openat(&named, c".", flags, Mode::empty());
     let hold = |open, closed| {
         held.set(held.get() + 1);
         Ok(Folder { open, closed, held: Rc::clone(held) })
     };
+    if geteuid().is_root() {
+        return hold(listed()?, None);
+    }
+    let mut all = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = fstat(&named)?;
+    let (mode, key) = (Mode::from_raw_mode(found.st_mode & 0o7777), (found.st_dev, found.st_ino));
     // The right to list it and the right to reach what is in it.
     let needed = Mode::RUSR | Mode::XUSR;
-    if mode.contains(needed) || geteuid().is_root() {
-        return hold(openat(&named, c".", flags, Mode::empty())?, None);
+    if !mode.contains(needed) {
+        chmod(format!("/proc/self/fd/{}", named.as_raw_fd()), mode | needed)?;
+    } else if !all.contains_key(&key) {
+        return hold(listed()?, None);
     }
-    chmod(format!("/proc/self/fd/{}", named.as_raw_fd()), mode | needed)?;
-    hold(openat(&named, c".", flags, Mode::empty())?, Some(mode))
+    let open = listed()?;
+    all.entry(key).or_insert(Closed { mode, counts: 0 }).counts += 1;
+    hold(open, Some(key))
 }
 
 /// Folders that have others beside them are held open while what is below them is counted. Only who wants to hide
