@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kit::Tenant;
 use sandbox::backend::host::{SshHost, Surroundings};
-use sandbox::backend::jail::{Dataset, HostPath, JailName, Network, Prefix, Quota, Reach, Relations, Snapshot};
+use sandbox::backend::jail::{Dataset, HostPath, Network, Prefix, Quota, Reach, Relations, Snapshot};
 use sandbox::backend::{Kind, jail, lima};
 
 use super::failure::{Code, Failure};
@@ -141,8 +140,8 @@ impl Backend {
 
     /// What a tenant's jail is called.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn jail_name(&self, tenant: &Tenant) -> JailName {
-        JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant)
+    pub(super) fn jail_name(&self, tenant: &kit::Tenant) -> jail::JailName {
+        jail::JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant)
     }
 
     /// Gives the tenant that is made now a pile of the operator's.
