@@ -103,7 +103,16 @@ impl Jails {
         let mut plan = vec![jail::start(&places.jail, &root, &self.settings.network)];
         plan.extend(self.limits(places, prepared, true));
         let undo = jail::remove(&places.jail).run;
-        self.host.act(plan).await?;
+        if let Err(fault) = self.host.act(plan).await {
+            // A start that was cut off may have done its work, and nothing may go from under what runs.
+            return match self.end(places).await {
+                Ok(()) => Err(fault),
+                Err(cleanup) => {
+                    made.clear();
+                    Err(JailFault::LeftOver { fault: Box::new(fault), cleanup: Box::new(cleanup) })
+                }
+            };
+        }
         made.push(undo);
         if self.is_running(&places.jail).await? {
             Ok(())
