@@ -426,15 +426,7 @@ async fn a_legacy_client_that_leaves_cancels_nothing_and_its_slot_counts_until_t
 
 #[tokio::test]
 async fn a_cancellation_ends_the_call_on_a_worker_without_sessions() {
-    let worker = Worker::scripted(|arrival, mut talk| async move {
-        if arrival.rpc_method() == "tools/call" {
-            talk.abandoned().await;
-            return Next::Close(talk);
-        }
-        talk.reply(&arrival).await;
-        Next::Keep(talk)
-    })
-    .await;
+    let worker = Worker::hanging().await;
     let edge = Setting::sandbox(&worker).start().await;
     let session = edge.session().await;
     let mut client = edge.client().await;

@@ -46,15 +46,7 @@ async fn each_live_session_is_listed_with_who_uses_it_and_never_by_the_id_that_o
 
 #[tokio::test]
 async fn an_ended_session_is_gone_for_its_client_now_and_in_a_later_edge_and_no_other_is() {
-    let worker = Worker::scripted(|arrival, mut talk| async move {
-        if arrival.rpc_method() == "tools/call" {
-            talk.abandoned().await;
-            return Next::Close(talk);
-        }
-        talk.reply(&arrival).await;
-        Next::Keep(talk)
-    })
-    .await;
+    let worker = Worker::hanging().await;
     let mut edge = Setting::sandbox(&worker).start().await;
     let ended = edge.session().await;
     let name = edge.live().await[0].name;

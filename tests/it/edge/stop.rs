@@ -138,15 +138,7 @@ async fn a_revoked_credentials_streams_end_and_others_go_on() {
 #[tokio::test]
 async fn a_multiplexed_connection_finishes_its_call_and_goes() {
     let (go, turn) = watch::channel(false);
-    let worker = Worker::scripted(move |arrival, mut talk| {
-        let mut turn = turn.clone();
-        async move {
-            turn.wait_for(|turn| *turn).await.unwrap();
-            talk.reply(&arrival).await;
-            Next::Keep(talk)
-        }
-    })
-    .await;
+    let worker = Worker::later(turn).await;
     let mut edge = Setting::sandbox(&worker).start().await;
     let mut client = Multiplexed::connect(edge.address).await;
     let answer = async {

@@ -108,6 +108,32 @@ impl Worker {
         .await
     }
 
+    /// A worker without sessions that answers everything once it is its turn.
+    pub(crate) async fn later(turn: watch::Receiver<bool>) -> Self {
+        Self::scripted(move |arrival, mut talk| {
+            let mut turn = turn.clone();
+            async move {
+                turn.wait_for(|turn| *turn).await.unwrap();
+                talk.reply(&arrival).await;
+                Next::Keep(talk)
+            }
+        })
+        .await
+    }
+
+    /// A worker without sessions that answers no call and waits until nobody asks any more; all else it answers at once.
+    pub(crate) async fn hanging() -> Self {
+        Self::scripted(|arrival, mut talk| async move {
+            if arrival.rpc_method() == "tools/call" {
+                talk.abandoned().await;
+                return Next::Close(talk);
+            }
+            talk.reply(&arrival).await;
+            Next::Keep(talk)
+        })
+        .await
+    }
+
     /// Everything that has arrived, once there is so much.
     pub(crate) async fn arrivals(&self, count: usize) -> Vec<Arrival> {
         let mut arrived = self.arrived.subscribe();

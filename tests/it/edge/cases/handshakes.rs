@@ -11,7 +11,7 @@ use crate::edge::certificate::Certificate;
 use crate::edge::encrypted::{connect, identity, trusting};
 use crate::edge::multiplexed::Multiplexed;
 use crate::edge::setting::{MODERN, MODERN_LIST, Setting, within};
-use crate::edge::worker::{Next, Worker};
+use crate::edge::worker::Worker;
 
 /// Of each kind: three hundred in all.
 const EACH: usize = 50;
@@ -70,15 +70,7 @@ async fn three_hundred_that_do_not_shake_hands_keep_no_good_one_waiting_and_are_
 #[tokio::test]
 async fn a_stop_ends_half_shaken_and_idle_connections_at_once_and_a_call_over_tls_gets_its_answer() {
     let (go, turn) = watch::channel(false);
-    let worker = Worker::scripted(move |arrival, mut talk| {
-        let mut turn = turn.clone();
-        async move {
-            turn.wait_for(|turn| *turn).await.unwrap();
-            talk.reply(&arrival).await;
-            Next::Keep(talk)
-        }
-    })
-    .await;
+    let worker = Worker::later(turn).await;
     let certificate = Certificate::new();
     let mut edge = Setting::sandbox(&worker)
         .tls(identity(&certificate))
