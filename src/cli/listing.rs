@@ -21,9 +21,14 @@ pub(super) fn print(name: &str, rows: &[impl Row], for_programs: bool) {
         return say::data(&json!({ "v": 1, name: rows }).to_string());
     }
     for row in rows {
-        let columns = row.columns().into_iter().map(|column| column.unwrap_or_else(|| "-".to_owned()));
-        say::data(&columns.collect::<Vec<_>>().join("\t"));
+        say::data(&line(row));
     }
+}
+
+/// One of them, as a person reads it.
+pub(super) fn line(row: &impl Row) -> String {
+    let columns = row.columns().into_iter().map(|column| column.unwrap_or_else(|| "-".to_owned()));
+    columns.collect::<Vec<_>>().join("\t")
 }
 
 /// Whether something of `tenant` is asked for.

@@ -15,7 +15,7 @@ use crate::state::StateDir;
 use end::End;
 use list::List;
 
-pub(super) use list::{object, row};
+pub(super) use list::Known;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]

@@ -9,10 +9,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::{Code, Failure};
+use super::listing::{self, Row};
 use super::oauth::{self, OAuthState};
 use super::place::Place;
 use super::say;
-use super::session;
+use super::session::{self, Known};
 use super::store::{self, Store};
 use super::token::rfc3339;
 use crate::edge::LiveSession;
@@ -121,7 +122,7 @@ impl Seen {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let running = self.running.iter().flat_map(Running::lines);
         let sessions = self.sessions.iter().flatten();
-        let sessions = sessions.map(|session| format!("session\t{}", session::row(session, self.now)));
+        let sessions = sessions.map(|session| format!("session\t{}", listing::line(&Known { session, now: self.now })));
         let tokens = self.tokens.iter().map(move |token| {
             let over = if token.is_over(self.now) { "over" } else { "live" };
             let ends = or_dash(token.expires.map(rfc3339));
@@ -154,7 +155,7 @@ impl Seen {
             "problems": problems,
             "service": self.running.as_ref().map(Running::object),
             "sessions": self.sessions.as_ref().map(|all| {
-                all.iter().map(|session| session::object(session, self.now)).collect::<Vec<_>>()
+                all.iter().map(|session| Known { session, now: self.now }.object()).collect::<Vec<_>>()
             }),
             "tokens": self.tokens.iter().map(token).collect::<Vec<_>>(),
             "logins": self.grants.iter().map(grant).collect::<Vec<_>>(),

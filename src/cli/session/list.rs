@@ -7,6 +7,7 @@ use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
+use super::super::listing::{self, Row};
 use super::super::place::Place;
 use super::super::say;
 use super::super::token::rfc3339;
@@ -34,49 +35,58 @@ pub(super) struct List {
     place: Place,
 }
 
+/// One session, as it is now.
+pub(in crate::cli) struct Known<'a> {
+    pub(in crate::cli) session: &'a LiveSession,
+    pub(in crate::cli) now: Duration,
+}
+
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let mut listed = all(&self.place.open()?).await?;
-        listed.retain(|session| self.tenant.as_ref().is_none_or(|tenant| *tenant == session.tenant));
+        listed.retain(|session| listing::is_meant(self.tenant.as_ref(), &session.tenant));
         if listed.is_empty() {
             say::talk("there is no such session; a client opens one when it connects");
         }
         let now = kit::clock::since_epoch();
-        if self.json {
-            let rows: Vec<Value> = listed.iter().map(|session| object(session, now)).collect();
-            say::data(&json!({ "v": 1, "sessions": rows }).to_string());
-        } else {
-            for session in &listed {
-                say::data(&row(session, now));
-            }
-        }
+        let rows: Vec<_> = listed.iter().map(|session| Known { session, now }).collect();
+        listing::print("sessions", &rows, self.json);
         Ok(())
     }
 }
 
-pub(in crate::cli) fn row(session: &LiveSession, now: Duration) -> String {
-    let columns = [
-        session.name.to_string(),
-        session.tenant.to_string(),
-        session.credential.to_string(),
-        session.stated.clone().filter(|stated| !stated.is_empty()).unwrap_or_else(|| "-".to_owned()),
-        session.address.clone(),
-        kind(session.catalogue).to_owned(),
-        session.worker.clone(),
-        format!("{} s", now.saturating_sub(session.opened).as_secs()),
-        format!("{} s", session.idle.as_secs()),
-        rfc3339(session.expires),
-    ];
-    columns.join("\t")
+impl Known<'_> {
+    fn age(&self) -> u64 {
+        self.now.saturating_sub(self.session.opened).as_secs()
+    }
 }
 
-pub(in crate::cli) fn object(session: &LiveSession, now: Duration) -> Value {
-    json!({
-        "id": session.name, "tenant": session.tenant, "credential": session.credential, "client": session.stated,
-        "address": session.address, "kind": kind(session.catalogue), "worker": session.worker,
-        "opened": rfc3339(session.opened), "age_seconds": now.saturating_sub(session.opened).as_secs(),
-        "idle_seconds": session.idle.as_secs(), "ends": rfc3339(session.expires),
-    })
+impl Row for Known<'_> {
+    fn columns(&self) -> Vec<Option<String>> {
+        let session = self.session;
+        vec![
+            Some(session.name.to_string()),
+            Some(session.tenant.to_string()),
+            Some(session.credential.to_string()),
+            session.stated.clone().filter(|stated| !stated.is_empty()),
+            Some(session.address.clone()),
+            Some(kind(session.catalogue).to_owned()),
+            Some(session.worker.clone()),
+            Some(format!("{} s", self.age())),
+            Some(format!("{} s", session.idle.as_secs())),
+            Some(rfc3339(session.expires)),
+        ]
+    }
+
+    fn object(&self) -> Value {
+        let session = self.session;
+        json!({
+            "id": session.name, "tenant": session.tenant, "credential": session.credential, "client": session.stated,
+            "address": session.address, "kind": kind(session.catalogue), "worker": session.worker,
+            "opened": rfc3339(session.opened), "age_seconds": self.age(),
+            "idle_seconds": session.idle.as_secs(), "ends": rfc3339(session.expires),
+        })
+    }
 }
 
 const LIST: &str = "\
