@@ -15,8 +15,8 @@ use super::names::JailName;
 use super::places::HOME;
 use super::records::Remembered;
 use super::text::Network;
+use crate::backend::host::Running;
 use crate::backend::host::files::CleanShell;
-use crate::backend::host::{Argv, Running};
 use crate::backend::{
     Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, Pending, Pile,
     PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
@@ -76,16 +76,22 @@ impl JailBackend {
         };
         self.turn(tenant, "open the sandbox", work).await
     }
+
+    async fn files<T>(
+        &self,
+        tenant: &Tenant,
+        work: impl AsyncFnOnce(CleanShell<'_>) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let (jail, jails) = (self.live(tenant).await?, &self.0.jails);
+        let inside = |words: Vec<String>| jails.inside(&jail, words);
+        work(CleanShell { runner: jails.host.runner(), inside: &inside, home: HOME, limit: LONGEST_FILE }).await
+    }
 }
 
 impl Inner {
     fn turn_of(&self, tenant: &Tenant) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
-    }
-
-    fn files<'a>(&'a self, inside: &'a (dyn Fn(Vec<String>) -> Argv + Sync)) -> CleanShell<'a> {
-        CleanShell { runner: self.jails.host.runner(), inside, home: HOME, limit: LONGEST_FILE }
     }
 
     fn record(&self, jail: &JailName, remembered: Remembered) -> Record {
@@ -250,10 +256,7 @@ impl Backend for JailBackend {
         path: &'a GuestPath,
         most: u64,
     ) -> Pending<'a, Result<Vec<u8>, FileError>> {
-        Box::pin(async move {
-            let shell = self.live(tenant).await?;
-            self.0.files(&|words| self.0.jails.inside(&shell, words)).read(path, most).await
-        })
+        Box::pin(self.files(tenant, async move |shell| shell.read(path, most).await))
     }
 
     fn write_file<'a>(
@@ -262,10 +265,7 @@ impl Backend for JailBackend {
         path: &'a GuestPath,
         content: Vec<u8>,
     ) -> Pending<'a, Result<Written, FileError>> {
-        Box::pin(async move {
-            let jail = self.live(tenant).await?;
-            self.0.files(&|words| self.0.jails.inside(&jail, words)).write(path, &content).await
-        })
+        Box::pin(self.files(tenant, async move |shell| shell.write(path, &content).await))
     }
 
     fn append_file<'a>(
@@ -274,17 +274,11 @@ impl Backend for JailBackend {
         path: &'a GuestPath,
         content: Vec<u8>,
     ) -> Pending<'a, Result<Written, FileError>> {
-        Box::pin(async move {
-            let jail = self.live(tenant).await?;
-            self.0.files(&|words| self.0.jails.inside(&jail, words)).append(path, &content).await
-        })
+        Box::pin(self.files(tenant, async move |shell| shell.append(path, &content).await))
     }
 
     fn make_parents<'a>(&'a self, tenant: &'a Tenant, path: &'a GuestPath) -> Pending<'a, Result<(), FileError>> {
-        Box::pin(async move {
-            let jail = self.live(tenant).await?;
-            self.0.files(&|words| self.0.jails.inside(&jail, words)).make_parents(path).await
-        })
+        Box::pin(self.files(tenant, async move |shell| shell.make_parents(path).await))
     }
 
     fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>> {
