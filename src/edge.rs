@@ -7,9 +7,9 @@
 //! listener     a slot before accept                                   connection
 //! connection   protocol, head, clocks                              -> Accepted
 //! limits       host, origin, repeated headers, what it asks for    -> Bounded
+//! login        answers what logs a client in, and a browser that opens the endpoint
 //! cors         answers a preflight of a listed origin
 //! alive        answers /healthz
-//! login        answers what logs a client in, and a browser that opens the endpoint
 //! authenticate who is calling                                      -> Authenticated
 //! rate         how often; only now: 404, 405, 406, 413, 415        -> Paced
 //! admit        how much at once; the permit goes into the answer   -> Admitted
@@ -33,6 +33,7 @@ mod envelope;
 mod face;
 mod forward;
 mod gate;
+mod interceptor;
 mod lasting;
 mod limits;
 mod listener;

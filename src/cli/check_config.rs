@@ -14,7 +14,8 @@ use crate::telemetry::Verbosity;
 /// Read all that `serve` with the same flags would read, and say everything that stands in its way.
 ///
 /// Nothing is served, nothing is listened on, and nothing is made: also the state directory need not be there yet. What is
-/// no TOML is told first; all else that is wrong at once, one problem a line; the exit code is 5 where there is one.
+/// no TOML is told first; all else that is wrong at once, one problem a line; the exit code is 5 where there is one. What is
+/// served all the same, but should be known, is a warning, and changes no exit code.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct CheckConfig {
@@ -22,7 +23,7 @@ pub(super) struct CheckConfig {
     #[arg(long)]
     print_example: bool,
 
-    /// Print one JSON object.
+    /// Print one JSON object, with the problems and the warnings.
     #[arg(long)]
     json: bool,
 
@@ -46,22 +47,26 @@ impl CheckConfig {
             return Err(faults.swap_remove(usage));
         }
         let mut problems: Vec<_> = faults.iter().flat_map(Failure::problems).collect();
-        if let Some(config) = &config {
-            for warning in app::warnings(config) {
-                say::talk(&format!("warning: {warning}"));
-            }
-            problems.extend(app::problems(config));
-        }
+        let warnings = config.as_ref().map(app::warnings).unwrap_or_default();
+        problems.extend(config.iter().flat_map(app::problems));
         if self.json {
-            say::data(&json!({ "v": 1, "problems": problems }).to_string());
-        } else if problems.is_empty() {
-            say::talk("no problems");
+            say::data(&json!({ "v": 1, "problems": problems, "warnings": warnings }).to_string());
         } else {
-            for problem in &problems {
-                say::data(problem);
-            }
+            tell(&problems, &warnings);
         }
         Ok(if problems.is_empty() { 0 } else { Code::Problems as u8 })
+    }
+}
+
+fn tell(problems: &[String], warnings: &[String]) {
+    for warning in warnings {
+        say::talk(&format!("warning: {warning}"));
+    }
+    for problem in problems {
+        say::data(problem);
+    }
+    if problems.is_empty() {
+        say::talk("no problems");
     }
 }
 

@@ -5,21 +5,19 @@
 //! address has a rate of its own. A stop is told with 503 on the connections that are still open, so that whoever keeps
 //! one goes elsewhere.
 
-use std::future::{Future, ready};
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use tokio::sync::watch;
-use tower::{Layer, Service};
 
 use crate::buckets::Buckets;
 use crate::edge::client::Client;
-use crate::edge::{Answer, Bounded, Cause, Head, Rates, Rejection};
+use crate::edge::interceptor::{self, Answering, Interceptor};
+use crate::edge::{Answer, Bounded, Cause, Head, Rates};
 
 /// Answers on the way; everything else goes on.
 #[derive(Clone)]
@@ -28,12 +26,6 @@ pub(crate) struct Alive(Arc<Shared>);
 struct Shared {
     probes: Buckets<Client>,
     stopping: watch::Receiver<bool>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Enlivened<S> {
-    shared: Arc<Shared>,
-    inner: S,
 }
 
 impl Alive {
@@ -74,31 +66,11 @@ pub(crate) fn is_alive(path: &str) -> bool {
     path == "/healthz"
 }
 
-impl<S> Layer<S> for Alive {
-    type Service = Enlivened<S>;
-
-    fn layer(&self, inner: S) -> Enlivened<S> {
-        Enlivened { shared: Arc::clone(&self.0), inner }
-    }
-}
-
-impl<S> Service<Bounded> for Enlivened<S>
-where
-    S: Service<Bounded, Response = Answer, Error = Rejection>,
-    S::Future: Send + 'static,
-{
-    type Response = Answer;
-    type Error = Rejection;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Rejection>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Bounded) -> Self::Future {
+impl Interceptor for Alive {
+    fn intercept(&self, request: Bounded) -> ControlFlow<Answering, Bounded> {
         if is_alive(request.head().uri.path()) {
-            return Box::pin(ready(self.shared.answer(request.head()).map_err(Rejection::from)));
+            return ControlFlow::Break(interceptor::at_once(self.0.answer(request.head())));
         }
-        Box::pin(self.inner.call(request))
+        ControlFlow::Continue(request)
     }
 }

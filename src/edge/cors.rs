@@ -4,9 +4,7 @@
 //! answer to a listed origin names it, refusals too, or a page could not read why. Never a wildcard, never credentials.
 
 use std::collections::HashSet;
-use std::future::{Future, ready};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::ops::ControlFlow;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,9 +12,9 @@ use http::header::{
     ORIGIN, VARY,
 };
 use http::{Method, Response, StatusCode};
-use tower::{Layer, Service};
 
-use crate::edge::{Answer, Bounded, Head, Rejection, empty};
+use crate::edge::interceptor::{self, Answering, Interceptor};
+use crate::edge::{Answer, Bounded, Head, empty};
 
 /// The origins whose pages may call.
 #[derive(Clone)]
@@ -35,7 +33,7 @@ impl Cors {
 }
 
 /// The answer to a preflight, if the request is one.
-pub(crate) fn preflight(head: &Head) -> Option<Answer> {
+fn preflight(head: &Head) -> Option<Answer> {
     let asks = head.headers.contains_key(ORIGIN) && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if head.method != Method::OPTIONS || !asks {
         return None;
@@ -61,34 +59,11 @@ pub(crate) fn name(answer: &mut Answer, origin: HeaderValue) {
 #[derive(Clone, Copy)]
 pub(crate) struct Preflights;
 
-#[derive(Clone)]
-pub(crate) struct Preflighted<S>(S);
-
-impl<S> Layer<S> for Preflights {
-    type Service = Preflighted<S>;
-
-    fn layer(&self, inner: S) -> Preflighted<S> {
-        Preflighted(inner)
-    }
-}
-
-impl<S> Service<Bounded> for Preflighted<S>
-where
-    S: Service<Bounded, Response = Answer, Error = Rejection>,
-    S::Future: Send + 'static,
-{
-    type Response = Answer;
-    type Error = Rejection;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Rejection>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Bounded) -> Self::Future {
+impl Interceptor for Preflights {
+    fn intercept(&self, request: Bounded) -> ControlFlow<Answering, Bounded> {
         match preflight(request.head()) {
-            Some(answer) => Box::pin(ready(Ok(answer))),
-            None => Box::pin(self.0.call(request)),
+            Some(answer) => ControlFlow::Break(interceptor::at_once(Ok(answer))),
+            None => ControlFlow::Continue(request),
         }
     }
 }

@@ -15,6 +15,7 @@ use tower::util::BoxCloneSyncService;
 use crate::oauth;
 use crate::worker::Routes;
 
+use super::interceptor::Intercepting;
 use super::{
     Authority, Config, Departed, Meters, Owned, Path, Rates, ServeError, Session, SessionKey, Wish, admit, alive,
     authenticate, config, cors, envelope, face, forward, gate, limits, login, meters, rate, rejection, session,
@@ -140,9 +141,9 @@ impl Lasting {
             ServiceBuilder::new()
                 .layer(rejection::Rendered::new(cors, faces.clone()))
                 .layer(gate::Gated::new(limits::Limits::new(config)))
-                .layer(login::Login::new(faces, login))
-                .layer(cors::Preflights)
-                .layer(alive)
+                .layer(Intercepting(login::Login::new(faces, login)))
+                .layer(Intercepting(cors::Preflights))
+                .layer(Intercepting(alive))
                 .layer(authenticate)
                 .layer(rate)
                 .layer(self.admit.clone())

@@ -6,10 +6,8 @@
 //! send them looking further.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -19,11 +17,11 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tower::{Layer, Service};
 
 use crate::buckets::Buckets;
 use crate::edge::client::Client;
 use crate::edge::face::Faces;
+use crate::edge::interceptor::{self, Answering, Interceptor};
 use crate::edge::network::Network;
 use crate::edge::{Answer, Bounded, Cause, Config, Head, Rejection, RequestBody};
 use crate::oauth::{self, Route};
@@ -43,12 +41,6 @@ struct Shared {
     addresses: Buckets<Client>,
     proxies: Vec<Network>,
     slots: Semaphore,
-}
-
-#[derive(Clone)]
-pub(crate) struct LoggedIn<S> {
-    login: Login,
-    inner: S,
 }
 
 impl Pace {
@@ -188,42 +180,21 @@ async fn read(head: &Head, mut body: RequestBody) -> Result<Bytes, Cause> {
     Ok(bytes)
 }
 
-impl<S> Layer<S> for Login {
-    type Service = LoggedIn<S>;
-
-    fn layer(&self, inner: S) -> LoggedIn<S> {
-        LoggedIn { login: self.clone(), inner }
-    }
-}
-
-impl<S> Service<Bounded> for LoggedIn<S>
-where
-    S: Service<Bounded, Response = Answer, Error = Rejection>,
-    S::Future: Send + 'static,
-{
-    type Response = Answer;
-    type Error = Rejection;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Rejection>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Rejection>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Bounded) -> Self::Future {
+impl Interceptor for Login {
+    fn intercept(&self, request: Bounded) -> ControlFlow<Answering, Bounded> {
         let head = request.head();
-        if let (Some(service), Some(asked)) = (self.login.faces.logins(head), Asked::of(head)) {
-            let answered = self.login.clone().answer(service.clone(), asked, request);
-            return Box::pin(async move { answered.await.map_err(Rejection::from) });
+        if let (Some(service), Some(asked)) = (self.faces.logins(head), Asked::of(head)) {
+            let answered = self.clone().answer(service.clone(), asked, request);
+            return ControlFlow::Break(Box::pin(async move { answered.await.map_err(Rejection::from) }));
         }
         if Route::is_discovery(head.uri.path()) {
-            let refused = self.login.pace.take(head.client).err().unwrap_or(Cause::NoSuchPath);
-            return Box::pin(std::future::ready(Err(refused.into())));
+            let refused = self.pace.take(head.client).err().unwrap_or(Cause::NoSuchPath);
+            return ControlFlow::Break(interceptor::at_once(Err(refused)));
         }
         if is_browser(head) {
-            let answered = self.login.tokens_alone(head).map_err(Rejection::from);
-            return Box::pin(std::future::ready(answered));
+            return ControlFlow::Break(interceptor::at_once(self.tokens_alone(head)));
         }
-        Box::pin(self.inner.call(request))
+        ControlFlow::Continue(request)
     }
 }
 

@@ -176,7 +176,7 @@ fn the_printed_example_is_a_file_without_problems() {
     let worker = FakeWorker::start(Manner::Answers);
     let place = place(&worker, &text(&output.stdout));
     let output = check(place.path(), &["--json", "--state", "state"]);
-    assert_eq!(text(&output.stdout).trim(), json!({ "v": 1, "problems": [] }).to_string());
+    assert_eq!(text(&output.stdout).trim(), json!({ "v": 1, "problems": [], "warnings": [] }).to_string());
 }
 
 #[test]
@@ -221,6 +221,23 @@ fn a_token_in_the_clear_is_warned_of_wherever_nobody_speaks_tls() {
         assert_eq!(output.status.code(), Some(0), "{flags:?}: {output:?}");
         let told = text(&output.stderr);
         assert_eq!(told.contains("would cross the network in the clear"), warned, "{flags:?}: {told}");
+    }
+}
+
+#[test]
+fn a_program_is_told_every_warning_that_a_person_is_and_none_where_there_is_none() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let logins = "state = \"state\"\n[oauth]\npublic_url = \"https://mcp.example.org\"";
+    let place = place(&worker, &native(&worker, logins));
+    for (bind, many) in [("0.0.0.0:8377", 2), ("127.0.0.1:8377", 0)] {
+        let plain = text(&check(place.path(), &["--bind", bind]).stderr);
+        let for_person: Vec<_> = plain.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+        let output = check(place.path(), &["--bind", bind, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let told: Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+        assert_eq!((told["warnings"].as_array().map(Vec::len), for_person.len()), (Some(many), many), "{told}");
+        assert_eq!(told["warnings"], json!(for_person), "{bind}");
+        assert_eq!(text(&output.stderr), "", "{bind}: a program reads it in one place");
     }
 }
 

@@ -36,9 +36,7 @@ impl Bandwidth {
         let now = kit::clock::now();
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cost = cost(bytes, lines.per_second);
-        let until = lines.taken.get(tenant).map_or(now, |until| (*until).max(now));
-        let until = until.checked_add(cost).unwrap_or(until);
-        lines.keep(tenant, until, now);
+        let until = lines.extend(tenant, cost, now);
         until.saturating_duration_since(now).saturating_sub(AT_ONCE)
     }
 
@@ -49,17 +47,20 @@ impl Bandwidth {
 }
 
 impl Lines {
-    fn keep(&mut self, tenant: &Tenant, until: Instant, now: Instant) {
-        if let Some(known) = self.taken.get_mut(tenant) {
-            *known = until;
-            return;
+    /// Takes so much more of a tenant's line, and says until when it is taken then.
+    fn extend(&mut self, tenant: &Tenant, cost: Duration, now: Instant) -> Instant {
+        let after = |until: Instant| until.checked_add(cost).unwrap_or(until);
+        if let Some(until) = self.taken.get_mut(tenant) {
+            *until = after((*until).max(now));
+            return *until;
         }
         if self.taken.len() >= self.sweep_at {
             self.taken.retain(|_, until| *until > now);
             // What is left is in use, and only as many tenants as have exchanges can be.
             self.sweep_at = self.taken.len().saturating_mul(2).max(SWEEP_AT);
         }
-        self.taken.insert(tenant.clone(), until);
+        self.taken.insert(tenant.clone(), after(now));
+        after(now)
     }
 }
 
