@@ -102,22 +102,31 @@ pub fn bounded(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// The same of what should be a few words. A piece of it that is as long as a token may be one, put there by mistake, and is
-/// shown by its beginning.
+/// The same of what should be a few words. A piece of it that is as long as a token and does not read as words may be one, put
+/// there by mistake, and is shown by its beginning.
 #[must_use]
 pub fn masked(text: &str, most: usize) -> String {
     let borders = |letter: char| letter.is_whitespace() || letter == '/';
     let piece = |piece: &str| match piece.char_indices().nth(MOST_PIECE) {
-        Some(_) => {
+        Some(_) if !reads_as_words(piece) => {
             let end = piece.char_indices().nth(SHOWN_PIECE).map_or(piece.len(), |(end, _)| end);
             let border = if piece.ends_with(borders) { piece.chars().next_back() } else { None };
             let shown = piece.get(..end).unwrap_or_default();
             format!("{shown}...{}", border.map(String::from).unwrap_or_default())
         }
-        None => piece.to_owned(),
+        Some(_) | None => piece.to_owned(),
     };
     // What follows decides about a piece too, so the whole is looked at before it is cut.
     text.split_inclusive(borders).map(piece).collect::<String>().chars().take(most).collect()
+}
+
+/// Whether it is a long name, as of a tool: words with a number behind them at the most, which no random text is.
+fn reads_as_words(piece: &str) -> bool {
+    let is_word = |word: &str| {
+        let letters = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        word.len() <= MOST_WORD && letters.chars().all(|letter| letter.is_ascii_alphabetic())
+    };
+    piece.trim_end().split(['_', '-', '.', '/']).all(is_word)
 }
 
 /// A time since the epoch, in UTC.
@@ -133,6 +142,9 @@ pub fn rfc3339(since_epoch: Duration) -> String {
 const MOST_PIECE: usize = 36;
 const SHOWN_PIECE: usize = 8;
 
+/// Longer than nearly any word.
+const MOST_WORD: usize = 20;
+
 const MOST_STATED: usize = 64;
 const MOST_ARGUMENTS: usize = 2048;
 
@@ -140,7 +152,7 @@ const MOST_ARGUMENTS: usize = 2048;
 mod tests {
     use std::time::Duration;
 
-    use super::{Arguments, MOST_ARGUMENTS, MOST_PIECE, MOST_STATED, Stated, masked, rfc3339};
+    use super::{Arguments, MOST_ARGUMENTS, MOST_PIECE, MOST_STATED, MOST_WORD, Stated, masked, rfc3339};
 
     #[test]
     fn what_a_client_states_is_bounded_and_nothing_else_is_taken() {
@@ -174,6 +186,17 @@ mod tests {
             (format!("tools/{token}"), "tools/pg_01234..."),
             (format!("a {token} b"), "a pg_01234... b"),
             ("é".repeat(MOST_PIECE + 1), "éééééééé..."),
+            (
+                "list_pull_request_review_comments_v2_by_author".to_owned(),
+                "list_pull_request_review_comments_v2_by_author",
+            ),
+            (
+                "searchAll.pullRequest-reviewComments_byAuthor".to_owned(),
+                "searchAll.pullRequest-reviewComments_byAuthor",
+            ),
+            ("list_pull_request_review_comments_4x_by_author".to_owned(), "list_pul..."),
+            ("a".repeat(MOST_WORD) + "_" + &"b".repeat(MOST_WORD), "aaaaaaaaaaaaaaaaaaaa_bbbbbbbbbbbbbbbbbbbb"),
+            ("a".repeat(MOST_WORD) + "_" + &"b".repeat(MOST_WORD + 1), "aaaaaaaa..."),
         ] {
             assert_eq!(masked(&text, 64), shown, "{text}");
         }

@@ -55,10 +55,12 @@ fn at_public_name(address: SocketAddr, method: &str, path: &str, head: &str, bod
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
-/// A client that logs in with this invite, calls, refreshes, and tries what is spent: its secrets, and what it was
-/// told when it was refused.
-fn logs_in(address: SocketAddr, invite: &str) -> (Vec<(&'static str, String)>, Vec<String>) {
-    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| panic!("{text}"));
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// A client that registers itself and asks to be let in: its id, and what its page is sealed with.
+pub(crate) fn asks_to_be_let_in(address: SocketAddr) -> (String, String) {
     let metadata = serde_json::json!({ "client_name": "Program", "redirect_uris": [REDIRECT] }).to_string();
     let (_, registered) = at_public_name(address, "POST", "/oauth/register", JSON, &metadata);
     let client = json(&registered)["client_id"].as_str().expect("an id").to_owned();
@@ -72,11 +74,20 @@ fn logs_in(address: SocketAddr, invite: &str) -> (Vec<(&'static str, String)>, V
         ("scope", "mcp offline_access"),
     ]);
     let (_, page) = at_public_name(address, "GET", &format!("/oauth/authorize?{query}"), "Accept: text/html\r\n", "");
-    let request = sealed(&page);
-    let decide = |invite: &str| {
-        let form = encoded(&[("request", &request), ("invite", invite), ("decision", "allow")]);
-        at_public_name(address, "POST", "/oauth/authorize", FORM, &form)
-    };
+    (client, sealed(&page))
+}
+
+/// What a person decides on such a page.
+pub(crate) fn decides(address: SocketAddr, request: &str, invite: &str, decision: &str) -> (u16, String) {
+    let form = encoded(&[("request", request), ("invite", invite), ("decision", decision)]);
+    at_public_name(address, "POST", "/oauth/authorize", FORM, &form)
+}
+
+/// A client that logs in with this invite, calls, refreshes, and tries what is spent: its secrets, and what it was
+/// told when it was refused.
+fn logs_in(address: SocketAddr, invite: &str) -> (Vec<(&'static str, String)>, Vec<String>) {
+    let (client, request) = asks_to_be_let_in(address);
+    let decide = |invite: &str| decides(address, &request, invite, "allow");
     let mut refusals = vec![decide(&format!("{invite}x")).1];
     let code = parameter(&onward(&decide(invite).1), "code").expect("a code");
     let token = |form: &[(&str, &str)]| at_public_name(address, "POST", "/oauth/token", FORM, &encoded(form));
@@ -174,8 +185,10 @@ fn a_secret_that_is_used_stands_in_no_log_record_answer_process_or_file() {
         canaries.check(&format!("refusal {number}"), refusal.as_bytes(), &[]);
     }
     let within = [("mcp-session-id", session.as_str())];
+    let as_tool = audit::CALL.replace("\"dig\"", &format!("\"{minted}\""));
     let asked = [
         post(address, "/", Some(&rotated), &within, audit::CALL),
+        post(address, "/", Some(&minted), &within, &as_tool),
         post(address, "/", Some(&minted), &within, audit::CALL),
         post(address, "/", Some(&wrong), &within, audit::CALL),
         post(address, &format!("/{minted}"), Some(&minted), &within, audit::CALL),
@@ -226,6 +239,11 @@ fn a_secret_that_is_used_stands_in_no_log_record_answer_process_or_file() {
     assert!(log.contains("TRACE") || log.contains("DEBUG"), "it has said all that it can: {log}");
     canaries.check("the log", log.as_bytes(), &[]);
     canaries.check("what the verbs said", &said, &[]);
+    let record = fs::read_to_string(place.join("state/audit.jsonl")).expect("text");
+    for tool in ["dig", "pgt_"] {
+        assert!(record.contains(&format!("\"tool\":\"{tool}")), "an ordinary name, and how a token begins: {record}");
+        assert!(log.contains(&format!("name=\"{tool}")) || log.contains(&format!("name={tool}")), "{log}");
+    }
     let mut seen = 0;
     for path in files(place) {
         let may: &[&str] = if path.ends_with("w.key") { &["worker's bearer"] } else { &[] };

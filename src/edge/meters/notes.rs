@@ -15,6 +15,7 @@ use super::method::Method;
 use super::outcome::{self, Outcome, Reason};
 use super::{Call, Meters, Worker, verdict};
 use crate::audit::Entry;
+use crate::audit::line::masked;
 use crate::edge::{Cause, Era};
 use crate::identity::Principal;
 use crate::worker::Upstream;
@@ -25,7 +26,7 @@ pub(crate) struct Notes {
     began: Instant,
     tenant: OnceLock<Tenant>,
     method: OnceLock<Method>,
-    /// Of a `tools/call`: the tool, as the client wrote it, cut to a bearable length.
+    /// Of a `tools/call`: the tool, as the client wrote it, cut to a bearable length and with no token in it.
     tool: OnceLock<String>,
     era: OnceLock<&'static str>,
     upstream: OnceLock<Arc<Upstream>>,
@@ -140,7 +141,7 @@ impl Notes {
     }
 
     pub(crate) fn names_tool(&self, tool: &str) {
-        let _ = self.tool.set(tool.chars().take(MOST_NAME).collect());
+        let _ = self.tool.set(masked(tool, MOST_NAME));
     }
 
     pub(crate) fn speaks(&self, era: Era) {
