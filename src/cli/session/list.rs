@@ -46,7 +46,9 @@ impl List {
         let mut listed = all(&self.place.open()?).await?;
         listed.retain(|session| listing::is_meant(self.tenant.as_ref(), &session.tenant));
         if listed.is_empty() {
-            say::talk("there is no such session; a client opens one when it connects");
+            say::talk(
+                "there is no such session that was used since the service was started; a client opens one when it connects",
+            );
         }
         let now = kit::clock::since_epoch();
         let rows: Vec<_> = listed.iter().map(|session| Known { session, now }).collect();
