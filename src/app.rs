@@ -131,6 +131,7 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
         trust: trust::read(&config)?,
         backend: config.backend.clone(),
         sandbox,
+        asks_sandbox: matches!(config.upstreams, Upstreams::Elsewhere { .. }),
         native,
         tls,
         client_ca,

@@ -33,23 +33,11 @@ pub async fn converse(sandbox: &Sandbox, connection: OwnedFd, beside: Option<&mp
         operate(sandbox, request).await.unwrap_or_else(|fault| refusal(&fault))
     };
     if let Some(beside) = beside.filter(|_| changes_disabled) {
-        let _ = beside.send(disabled(sandbox).await).await;
+        let _ = beside.send(FromWorker::Disabled { tenants: sandbox.disabled() }).await;
     }
     if let Err(fault) = answering.say(&answer, &[]).await {
         tracing::debug!(%fault, "an operator does not hear the answer");
     }
-}
-
-/// Who is disabled now.
-pub async fn disabled(sandbox: &Sandbox) -> FromWorker {
-    let mut tenants = Vec::new();
-    for status in sandbox.list().await.unwrap_or_default() {
-        // What cannot be read is not known to be disabled, and the sandbox itself refuses what is.
-        if sandbox.record(&status.tenant).await.is_ok_and(|record| record.disabled) {
-            tenants.push(status.tenant);
-        }
-    }
-    FromWorker::Disabled { tenants }
 }
 
 /// Does one thing that has one answer.

@@ -47,7 +47,7 @@ pub enum ToEdge {
     AuditNotTurned { why: String },
     /// With the connection of an operator, who is to be answered there.
     Operate { id: u64 },
-    /// These tenants alone are disabled, as the sandbox worker says.
+    /// These tenants alone are disabled, as the sandbox worker says that is a child beside it.
     Disabled { tenants: Vec<Tenant> },
     /// Stop accepting, let calls finish, end.
     Stop,
@@ -138,6 +138,8 @@ pub struct BeginEdge {
     /// The backend that a credential of the original's form must name.
     pub backend: String,
     pub sandbox: Option<Upstream>,
+    /// Whether that is another service's, which has to be asked whom it bars.
+    pub asks_sandbox: bool,
     pub native: Vec<Native>,
     /// What the listener speaks TLS with, where it does; the first serves whoever names none of them.
     pub tls: Vec<Pem>,

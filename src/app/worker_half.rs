@@ -86,7 +86,7 @@ async fn serve(
     let (stop, stopped) = oneshot::channel();
     let (gone, supervisor_gone) = oneshot::channel();
     tasks.start(listen(receiver, sandbox.clone(), say.clone(), stop, gone, tasks.clone()));
-    let _ = say.send(operate::disabled(&sandbox).await).await;
+    let _ = say.send(FromWorker::Disabled { tenants: sandbox.disabled() }).await;
     let _ = say.send(FromWorker::Ready { tenants }).await;
     drop(say);
     let serving = sandbox.serve_http(listener, begin.secret, async {

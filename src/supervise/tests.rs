@@ -41,6 +41,7 @@ fn running(serves_without_sandbox: bool) -> Supervisor {
             up: false,
             terms: Terms::default(),
         }),
+        asks_sandbox: false,
         native: Vec::new(),
         tls: Vec::new(),
         client_ca: None,

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::host::isolates;
 use crate::process::{PATIENCE, Service, playground, run, text};
+use crate::secrets::{asks_to_be_let_in, decides};
 
 #[test]
 fn a_worker_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_works() {
@@ -146,6 +147,72 @@ fn the_halves_run_as_two_services_and_an_edge_restart_leaves_jobs_alone() {
     client.address = edge.ready();
     let polled = client.call("job_poll", &json!({ "job_id": job, "wait_ms": 0 }));
     assert!(polled.to_string().contains("running"), "the old session and the old job: {polled}");
+    edge.stop();
+    worker.stop();
+    crate::host::remove(&sandboxes, "alice");
+}
+
+#[test]
+fn an_edge_that_is_a_service_of_its_own_tells_a_disabled_tenant_so_when_it_opens_and_when_it_logs_in() {
+    if !isolates("a disabled tenant before an edge of its own") {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let (sandboxes, sessions) = (place.path().join("sandboxes"), place.path().join("sessions"));
+    let token_file = place.path().join("worker.token");
+    std::fs::write(&token_file, "0123456789abcdef0123456789abcdef\n").expect("written");
+    let start_worker = |listen: &str| {
+        let mut command = playground(["worker", "sandbox", "--listen", listen, "--token-file"]);
+        command.arg(&token_file).arg("--state").arg(&sandboxes);
+        Service::start(command)
+    };
+    let mut worker = start_worker("127.0.0.1:0");
+    let listens = worker.ready().to_string();
+    let user = |verb: &str| {
+        let mut command = playground(["user", verb, "alice", "--state"]);
+        command.arg(&sandboxes);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{verb}: {output:?}");
+    };
+    let (alice, bob) = (Client::mint(&sandboxes, "alice"), Client::mint(&sandboxes, "bob"));
+    user("create");
+    user("disable");
+    let tokens = sandboxes.join("tokens.json");
+    let more = ["--only", "edge", "--worker", &listens, "--worker-token-file", token_file.to_str().expect("text")];
+    let other = ["--tokens", tokens.to_str().expect("text"), "--public-url", "https://mcp.example"];
+    let mut edge = Service::serve(&sessions, &[&more[..], &other[..]].concat());
+    let address = edge.ready();
+    let opens = |token: &str| crate::http::post(address, "/mcp", Some(token), &[], crate::fake_worker::INITIALIZE);
+    let until = |status: u16| {
+        let deadline = kit::clock::now() + PATIENCE;
+        loop {
+            let opened = opens(&alice);
+            if opened.status == status {
+                return opened.body;
+            }
+            assert!(kit::clock::now() < deadline, "it never became {status}: {opened:?}");
+        }
+    };
+    assert!(until(403).contains("This tenant is disabled."));
+    assert_eq!(opens(&bob).status, 200, "nobody else is");
+
+    let mut command = playground(["invite", "create", "alice", "--state"]);
+    command.arg(&sessions);
+    let invite = text(&run(command).stdout).trim().to_owned();
+    let (_, request) = asks_to_be_let_in(address);
+    let (status, page) = decides(address, &request, &invite, "allow");
+    assert!(status == 403 && page.contains("is disabled on this server"), "{status} {page}");
+
+    worker.stop();
+    assert_eq!(opens(&alice).status, 403, "what the worker said last counts while it is away");
+    let mut worker = start_worker(&listens);
+    worker.ready();
+    user("enable");
+    until(200);
+    let (status, page) = decides(address, &request, &invite, "allow");
+    assert!(status == 200 && page.contains("code="), "the invite was not used up: {status} {page}");
+    user("disable");
+    until(403);
     edge.stop();
     worker.stop();
     crate::host::remove(&sandboxes, "alice");

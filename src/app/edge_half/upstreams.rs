@@ -10,13 +10,14 @@ use super::Fault;
 use crate::app::words::{self, BeginEdge};
 use crate::identity::Catalogue;
 use crate::identity::store::ClearRule;
-use crate::worker::{Barred, Loopback, Presence, Routes, Upstream, probe};
+use crate::worker::{Barred, Loopback, Presence, Routes, Upstream, barred, probe};
 
 pub(super) struct Upstreams {
     /// Of the sandbox worker, as the supervisor says.
     presence: Presence,
-    /// Of the same, as the supervisor says.
+    /// Of the same, as the supervisor says, or as the worker does where that is another service's.
     barred: Barred,
+    asks_sandbox: bool,
     last: Vec<Arc<Upstream>>,
     /// Whose eras are being looked after.
     followed: Vec<Weak<Upstream>>,
@@ -32,6 +33,7 @@ impl Upstreams {
         let these = Self {
             presence,
             barred: Barred::default(),
+            asks_sandbox: begin.asks_sandbox,
             last: Vec::new(),
             followed: Vec::new(),
             native: NativeTenants::default(),
@@ -71,15 +73,21 @@ impl Upstreams {
         Ok(routes)
     }
 
-    /// Finds out, beside the requests, what the native workers of the last routes speak. Ours speaks both eras.
+    /// Finds out, beside the requests, what the native workers of the last routes speak; ours speaks both eras. And whom
+    /// the sandbox bars, where nobody tells us.
     pub(super) fn follow(&mut self, tasks: &Tasks) {
         self.followed.retain(|worker| worker.strong_count() > 0);
-        for worker in self.last.iter().filter(|worker| !worker.sends_tenant) {
-            let worker = Arc::downgrade(worker);
-            if !self.followed.iter().any(|followed| followed.ptr_eq(&worker)) {
-                tasks.start(probe::follow(worker.clone()));
-                self.followed.push(worker);
+        for upstream in &self.last {
+            let worker = Arc::downgrade(upstream);
+            if self.followed.iter().any(|followed| followed.ptr_eq(&worker)) {
+                continue;
             }
+            if !upstream.sends_tenant {
+                tasks.start(probe::follow(worker.clone()));
+            } else if self.asks_sandbox {
+                tasks.start(barred::follow(worker.clone()));
+            }
+            self.followed.push(worker);
         }
     }
 
@@ -155,6 +163,7 @@ mod tests {
             trust: None,
             backend: "linux".to_owned(),
             sandbox: Some(upstream(1, "s")),
+            asks_sandbox: false,
             native: native.iter().map(row).collect(),
             tls: Vec::new(),
             client_ca: None,

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use kit::Secret;
+use kit::header::BARRED;
 use kit::sse::Reader;
+use kit::{Secret, Tenant};
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -146,8 +147,21 @@ pub(crate) async fn ask_as(
     for (name, value) in [(METHOD, modern), (VERSION, version), (SESSION, session)] {
         headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
     }
-    let asked = timeout(patience, exchange(worker, Method::POST, headers, body));
+    let asked = timeout(patience, exchange(worker, (Method::POST, worker.terms.path.uri()), headers, body));
     asked.await.map_err(|_late| ProbeFault::Late(patience))?
+}
+
+/// Asks our own worker whom it refuses everything.
+pub(crate) async fn barred(worker: &Upstream, patience: Duration) -> Result<Vec<Tenant>, ProbeFault> {
+    #[derive(serde::Deserialize)]
+    struct Barred {
+        tenants: Vec<Tenant>,
+    }
+    let headers = addressed(worker, &Shown::Own)?;
+    let asked = timeout(patience, exchange(worker, (Method::GET, Uri::from_static(BARRED)), headers, Bytes::new()));
+    let answer = asked.await.map_err(|_late| ProbeFault::Late(patience))??;
+    let barred: Option<Barred> = answer.message().filter(|_| answer.status == StatusCode::OK);
+    barred.map(|barred| barred.tenants).ok_or_else(|| ProbeFault::Unwell(answer.status, answer.said(&worker.bearer)))
 }
 
 /// Ends a session that a question has opened. A worker that does not end sessions forgets it in its own time.
@@ -157,7 +171,8 @@ pub(crate) async fn end(worker: &Upstream, session: HeaderValue, version: &str, 
     if let Ok(version) = HeaderValue::from_str(version) {
         headers.insert(VERSION, version);
     }
-    let ended = timeout(patience, exchange(worker, Method::DELETE, headers, Bytes::new())).await;
+    let ended =
+        timeout(patience, exchange(worker, (Method::DELETE, worker.terms.path.uri()), headers, Bytes::new())).await;
     if !matches!(ended, Ok(Ok(_))) {
         tracing::debug!(worker = worker.label(), "a probe's session could not be ended");
     }
@@ -178,13 +193,18 @@ fn addressed(worker: &Upstream, shown: &Shown) -> Result<HeaderMap, ProbeFault> 
     Ok(headers)
 }
 
-async fn exchange(worker: &Upstream, method: Method, headers: HeaderMap, body: Bytes) -> Result<Answer, ProbeFault> {
+async fn exchange(
+    worker: &Upstream,
+    (method, uri): (Method, Uri),
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Answer, ProbeFault> {
     let stream = TcpStream::connect(worker.address.socket()).await.map_err(ProbeFault::Unreachable)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(ProbeFault::Broken)?;
     let asked = async {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = worker.terms.path.uri();
+        *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let response = sender.send_request(request).await.map_err(ProbeFault::Broken)?;
         let (parts, mut body) = response.into_parts();

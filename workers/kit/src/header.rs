@@ -1,4 +1,4 @@
-//! The header names of the loopback hop between the edge and a worker.
+//! The names of the loopback hop between the edge and a worker: headers, and the path that is not MCP's.
 //!
 //! The edge removes any copy that a client sent and sets its own; a worker believes them only beside the internal
 //! secret of this start, which travels as `Authorization: Bearer`.
@@ -8,3 +8,6 @@ pub const TENANT: &str = "x-playground-tenant";
 
 /// The edge's reference for the exchange, so that a worker's log line and the edge's can be joined.
 pub const REFERENCE: &str = "x-playground-reference";
+
+/// Where an edge asks, with the secret and GET, whom the worker refuses everything: `{"tenants":[…]}`.
+pub const BARRED: &str = "/barred";

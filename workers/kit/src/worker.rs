@@ -25,6 +25,11 @@ pub trait Worker: Send + Sync + 'static {
     /// The future is dropped when the caller cancels the call or, over HTTP, goes away. What must not end in the middle
     /// belongs to a task of the worker.
     fn call(&self, call: Call) -> Pending<'_, Result<Reply, Refused>>;
+
+    /// Whom it refuses everything, so that an edge can tell them at its own door. It is asked often.
+    fn barred(&self) -> Vec<Tenant> {
+        Vec::new()
+    }
 }
 
 /// One `tools/call`.

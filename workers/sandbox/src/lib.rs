@@ -227,11 +227,13 @@ impl Sandbox {
         }
     }
 
-    /// Starts again what ran before, so that a service begins as its predecessor ended; how many sandboxes that were.
+    /// Starts again what ran before and looks who is disabled, so that a service begins as its predecessor ended; how many
+    /// sandboxes run by it.
     ///
     /// # Errors
     /// When it cannot be found out what there is.
     pub async fn reattach(&self) -> Result<usize, BackendError> {
+        self.provider.look_who_is_barred().await?;
         self.provider.backend().reattach().await
     }
 

@@ -105,6 +105,12 @@ impl Sandbox {
         self.provider.disable(tenant).await
     }
 
+    /// Who is disabled, as [`Sandbox::reattach`] has found and as it was changed here since. An edge may ask for it too.
+    #[must_use]
+    pub fn disabled(&self) -> Vec<Tenant> {
+        self.provider.barred()
+    }
+
     /// Takes a disabling back.
     ///
     /// # Errors

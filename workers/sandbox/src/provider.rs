@@ -8,6 +8,7 @@ mod idle;
 mod operator;
 mod turns;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ struct Inner {
     jobs: Jobs,
     turns: Turns,
     handles: Mutex<Handles>,
+    /// Who is disabled, as far as this process has looked or seen to it itself.
+    barred: Mutex<BTreeSet<Tenant>>,
     clocks: Clocks,
     /// What looks for idle sandboxes.
     watch: Tasks,
@@ -82,7 +85,7 @@ impl Provider {
     pub(crate) fn new(backend: Arc<dyn Backend>, limits: Limits, clocks: Clocks) -> Self {
         let jobs = Jobs::new(Arc::clone(&backend), limits);
         let (turns, handles, watch) = (Turns::default(), Mutex::new(Handles::new(clocks)), Tasks::new());
-        Self(Arc::new(Inner { backend, jobs, turns, handles, clocks, watch }))
+        Self(Arc::new(Inner { backend, jobs, turns, handles, barred: Mutex::default(), clocks, watch }))
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {
@@ -102,7 +105,11 @@ impl Provider {
     /// Ends a tenant's jobs and handles, then removes its sandbox.
     pub(crate) async fn destroy(&self, tenant: &Tenant, delete_pile: bool) -> Result<(), BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
-        let work = async move { this.cleared(&owner, this.0.backend.destroy(&owner, delete_pile)).await };
+        let work = async move {
+            this.cleared(&owner, this.0.backend.destroy(&owner, delete_pile)).await?;
+            this.bar(&owner, false);
+            Ok(())
+        };
         self.in_turn(tenant, work).await
     }
 

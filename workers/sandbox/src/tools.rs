@@ -146,6 +146,10 @@ impl Worker for Tools {
     fn call(&self, call: Call) -> Pending<'_, Result<Reply, Refused>> {
         Box::pin(self.answer(call))
     }
+
+    fn barred(&self) -> Vec<Tenant> {
+        self.provider.barred()
+    }
 }
 
 impl From<Misfit> for Trouble {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::Limits;
 use crate::handler::{CARRIED, Handler, INVALID_REQUEST, PARSE_ERROR, unaddressed_error};
-use crate::header::{REFERENCE, TENANT};
+use crate::header::{BARRED, REFERENCE, TENANT};
 use crate::worker::{Caller, Worker};
 use crate::{Secret, Tenant};
 
@@ -26,6 +26,7 @@ pub(super) type Answer = Response<BoxBody<Bytes, std::convert::Infallible>>;
 #[derive(Clone)]
 pub(super) struct Front {
     secret: Arc<Secret>,
+    worker: Arc<dyn Worker>,
     service: StreamableHttpService<Handler, NeverSessionManager>,
     body: usize,
     read: Duration,
@@ -33,7 +34,7 @@ pub(super) struct Front {
 
 impl Front {
     pub(super) fn new(worker: Arc<dyn Worker>, secret: Secret, limits: &Limits) -> Self {
-        let handler = Handler::new(worker, limits.calls, CARRIED, caller);
+        let handler = Handler::new(Arc::clone(&worker), limits.calls, CARRIED, caller);
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             // The library still answers with an event stream when a notification comes before the result.
@@ -42,13 +43,17 @@ impl Front {
             // Its default hosts are the loopback names. No browser has business here, so every Origin is refused.
             .enforce_origin_validation();
         let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config);
-        Self { secret: Arc::new(secret), service, body: limits.body, read: limits.read }
+        Self { secret: Arc::new(secret), worker, service, body: limits.body, read: limits.read }
     }
 
     /// Dropping the future, as a closed connection does, cancels the call.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
         if !super::shows(request.headers(), &self.secret) {
             return refusal(StatusCode::UNAUTHORIZED, INVALID_REQUEST, "this worker serves its edge alone");
+        }
+        if request.uri().path() == BARRED && request.method() == Method::GET {
+            let tenants = self.worker.barred();
+            return json(StatusCode::OK, &serde_json::json!({ "tenants": tenants }));
         }
         if !matches!(request.uri().path(), "/" | "/mcp") {
             return refusal(StatusCode::NOT_FOUND, INVALID_REQUEST, "MCP is served at /");
@@ -115,7 +120,11 @@ fn unreadable(body: &[u8]) -> Answer {
 }
 
 fn refusal(status: StatusCode, code: i32, message: &str) -> Answer {
-    let body = Full::new(Bytes::from(unaddressed_error(code, message).to_string()));
+    json(status, &unaddressed_error(code, message))
+}
+
+fn json(status: StatusCode, value: &Value) -> Answer {
+    let body = Full::new(Bytes::from(value.to_string()));
     let mut answer = Response::new(BoxBody::new(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));

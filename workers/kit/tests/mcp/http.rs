@@ -142,8 +142,13 @@ async fn nothing_is_looked_at_before_the_secret() {
         assert_eq!(server.ask(request).await.0, 401, "{wrong}");
     }
     assert_eq!(server.ask(ping().with("authorization", "Bearer right")).await.0, 401, "twice");
-    for odd in [ping().line("GET /"), ping().line("POST /nowhere"), ping().body("{"), ping().with("origin", "http://x")]
-    {
+    for odd in [
+        ping().line("GET /"),
+        ping().line("GET /barred"),
+        ping().line("POST /nowhere"),
+        ping().body("{"),
+        ping().with("origin", "http://x"),
+    ] {
         assert_eq!(server.ask(odd.without("authorization")).await.0, 401);
     }
     assert_eq!(server.ask(ping().without("authorization").with("authorization", "bearer right")).await.0, 200);
@@ -172,6 +177,15 @@ async fn method_path_host_and_origin_are_what_an_edge_sends() {
         let named = format!("{:?} {:?}", request.line, request.headers);
         assert_eq!(server.ask(request).await.0, status, "{named}");
     }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_edge_may_ask_whom_the_worker_refuses() {
+    let server = server(Limits::default());
+    let ping = || Request::new("ping", json!({}));
+    assert_eq!(server.ask(ping().line("GET /barred")).await, (200, json!({ "tenants": ["mallory"] }).to_string()));
+    assert_eq!(server.ask(ping().line("POST /barred")).await.0, 404);
     server.end().await;
 }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kit::Tenant;
 use kit::worker::{Call, Caller, Catalogue, Pending, Refused, Reply, Sharing, Worker};
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
@@ -43,6 +44,10 @@ impl Drop for Dropped<'_> {
 impl Worker for Watched {
     fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    fn barred(&self) -> Vec<Tenant> {
+        vec![Tenant::parse("mallory").unwrap()]
     }
 
     fn call(&self, mut call: Call) -> Pending<'_, Result<Reply, Refused>> {

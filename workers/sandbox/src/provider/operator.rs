@@ -1,5 +1,7 @@
 //! What the operator alone may do with a tenant's sandbox.
 
+use std::sync::PoisonError;
+
 use kit::Tenant;
 
 use super::{Fault, Provider};
@@ -25,6 +27,7 @@ impl Provider {
         let work = async move {
             // First, so that nothing starts it again while it ends.
             let record = this.0.backend.change(&owner, Change::Disabled(true)).await?;
+            this.bar(&owner, true);
             this.end(&owner).await?;
             Ok(record)
         };
@@ -33,7 +36,41 @@ impl Provider {
 
     pub(crate) async fn enable(&self, tenant: &Tenant) -> Result<Record, BackendError> {
         let (this, owner) = (self.clone(), tenant.clone());
-        self.in_turn(tenant, async move { this.0.backend.change(&owner, Change::Disabled(false)).await }).await
+        let work = async move {
+            let record = this.0.backend.change(&owner, Change::Disabled(false)).await?;
+            this.bar(&owner, false);
+            Ok(record)
+        };
+        self.in_turn(tenant, work).await
+    }
+
+    /// Looks who is disabled, which is kept in mind from then on.
+    pub(crate) async fn look_who_is_barred(&self) -> Result<(), BackendError> {
+        for tenant in self.0.backend.tenants().await? {
+            let (this, owner) = (self.clone(), tenant.clone());
+            let work = async move {
+                // What cannot be read is not known to be disabled, and its use is refused by who reads it then.
+                let is_barred = this.0.backend.record(&owner).await.is_ok_and(|record| record.disabled);
+                this.bar(&owner, is_barred);
+                Ok(())
+            };
+            self.in_turn(&tenant, work).await?;
+        }
+        Ok(())
+    }
+
+    /// Who is disabled, without a look.
+    pub(crate) fn barred(&self) -> Vec<Tenant> {
+        self.0.barred.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub(super) fn bar(&self, tenant: &Tenant, is_barred: bool) {
+        let mut barred = self.0.barred.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_barred {
+            barred.insert(tenant.clone());
+        } else {
+            barred.remove(tenant);
+        }
     }
 
     /// Changes some of a tenant's own settings; they hold from its sandbox's next start.
