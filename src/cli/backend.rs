@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use sandbox::OpenError;
 use sandbox::backend::host::{SshHost, Surroundings};
 use sandbox::backend::jail::{Dataset, HostPath, Network, Prefix, Quota, Reach, Relations, Snapshot};
 use sandbox::backend::{Kind, jail, lima};
 
 use super::failure::{Code, Failure};
+use super::place::Place;
+#[cfg(feature = "mcp-http")]
+use crate::config::file;
 
 /// The choice of backend.
 #[derive(Clone, Debug, Args)]
@@ -111,22 +115,24 @@ struct Lima {
 }
 
 impl Backend {
-    /// The backend that was asked for, else this host's own.
-    pub(super) fn kind(&self) -> Result<Kind, Failure> {
+    /// The backend that was asked for, by a flag, the environment or the file of a place; else this host's own.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn kind(&self, place: &Place) -> Result<Kind, Failure> {
+        self.kind_or(&place.file()?)
+    }
+
+    /// The same, where there are no such files.
+    #[cfg(not(feature = "mcp-http"))]
+    pub(super) fn kind(&self, _place: &Place) -> Result<Kind, Failure> {
         self.over(None, jail::Settings::default(), lima_settings())
     }
 
-    /// The same, with what a `playground.toml` says where the command line and the environment say nothing.
+    /// The same, with what a file says where the command line and the environment say nothing.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn kind_or(&self, file: &crate::config::file::File) -> Result<Kind, Failure> {
+    pub(super) fn kind_or(&self, file: &file::File) -> Result<Kind, Failure> {
         let (mut jail, mut lima) = (jail::Settings::default(), lima_settings());
         file.sandbox.apply(&mut jail, &mut lima);
-        let said = file.backend().map(|said| match said {
-            crate::config::file::Backend::Linux => Name::Linux,
-            crate::config::file::Backend::Jail => Name::Jail,
-            crate::config::file::Backend::Lima => Name::Lima,
-        });
-        self.over(said, jail, lima)
+        self.over(file.backend().map(Name::from), jail, lima)
     }
 
     /// The same for showing what it would do, for which it need not be said where that would be.
@@ -134,7 +140,7 @@ impl Backend {
     pub(super) fn planned(&self) -> Result<Kind, Failure> {
         match self.backend.unwrap_or(Name::Jail) {
             Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail::Settings::default())?))),
-            Name::Linux | Name::Lima => self.kind(),
+            Name::Linux | Name::Lima => self.kind_or(&file::File::default()),
         }
     }
 
@@ -146,8 +152,8 @@ impl Backend {
 
     /// Gives the tenant that is made now a pile of the operator's.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn bring(&mut self, pile: PathBuf) -> Result<(), Failure> {
-        if self.name() != "lima" {
+    pub(super) fn bring(&mut self, pile: PathBuf, place: &Place) -> Result<(), Failure> {
+        if self.name(place)? != "lima" {
             return Err(Failure::message(Code::Usage, "--faculty-pile belongs to the lima backend alone")
                 .hint("elsewhere a pile lies where the backend keeps it; `playground user import` brings one along"));
         }
@@ -155,16 +161,16 @@ impl Backend {
         Ok(())
     }
 
-    /// The name of what was said.
-    #[cfg(feature = "mcp-http")]
-    pub(super) fn said(&self) -> Option<&'static str> {
-        self.backend.map(Name::word)
-    }
-
     /// What the original wrote into a credential, for a store that stays in its format.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn name(&self) -> &'static str {
-        self.said().unwrap_or(Kind::OWN)
+    pub(super) fn name(&self, place: &Place) -> Result<&'static str, Failure> {
+        Ok(self.name_or(&place.file()?))
+    }
+
+    /// The same, with what a file says where the command line says nothing.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn name_or(&self, file: &file::File) -> &'static str {
+        self.backend.or(file.backend().map(Name::from)).unwrap_or_else(Name::own).word()
     }
 
     fn over(&self, said: Option<Name>, mut jail: jail::Settings, mut lima: lima::Settings) -> Result<Kind, Failure> {
@@ -240,6 +246,33 @@ impl Name {
             Self::Linux => "linux",
             Self::Jail => "jail",
             Self::Lima => "lima",
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(fault: OpenError) -> Self {
+        match fault {
+            OpenError::NoIsolation(why) => {
+                Self::new(anyhow::Error::new(why).context("this host cannot isolate")).code(Code::Configuration)
+            }
+            OpenError::OtherBackend(other) => {
+                let remedy = other.remedy();
+                Self::new(other).code(Code::Configuration).hint(remedy)
+            }
+            fault @ OpenError::Settings(_) => Self::new(fault).code(Code::Configuration),
+            fault @ OpenError::Backend(_) => Self::new(fault),
+        }
+    }
+}
+
+#[cfg(feature = "mcp-http")]
+impl From<file::Backend> for Name {
+    fn from(said: file::Backend) -> Self {
+        match said {
+            file::Backend::Linux => Self::Linux,
+            file::Backend::Jail => Self::Jail,
+            file::Backend::Lima => Self::Lima,
         }
     }
 }

@@ -40,7 +40,7 @@ impl Clean {
         super::on_runtime(async {
             // Whoever opens the sandboxes of a state sweeps first.
             let state = self.place.open()?;
-            let door = Door::open(&state, &self.backend).await?;
+            let door = Door::open(&state, &self.place, &self.backend).await?;
             let is_running = door.is_running();
             let answer = door.ask(Request::Clean).await;
             let removed = match (&door, self.delete_shared_pile) {

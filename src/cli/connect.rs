@@ -28,10 +28,6 @@ pub(super) struct Connect {
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(clients::names()), ignore_case = true)]
     client: String,
 
-    /// The playground.toml of the service: its [oauth] says where clients reach it.
-    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
-    config: Option<PathBuf>,
-
     /// Where clients reach this server [default: /mcp at the public_url of the file, else http://127.0.0.1:8377/mcp].
     #[arg(long, value_name = "URL", value_parser = Address::parse)]
     url: Option<Address>,
@@ -104,9 +100,7 @@ impl Connect {
 
     /// Where clients log in, and the address for tokens alone where there is one.
     fn addresses(&self) -> Result<(Address, Option<Address>), Failure> {
-        let path = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
-        let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
-        let file = path.map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default();
+        let file = self.place.file()?;
         let said = |text: String| Address::parse(&text).map_err(|fault| Failure::new(fault).code(Code::Configuration));
         let second = by_port(&file);
         let public = file.oauth.public_url;

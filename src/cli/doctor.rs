@@ -58,7 +58,7 @@ impl Doctor {
 
     async fn examine(self) -> Result<u8, Failure> {
         let state = self.place.open()?;
-        let mut checks = host::checks(&state, &self.store).await;
+        let mut checks = host::checks(&state, self.store.ledger(&self.place, &state)).await;
         checks.extend(self.ask(&state).await);
         let failed = checks.iter().filter(|check| check.result == Verdict::Fail).count();
         if self.json {
@@ -90,7 +90,7 @@ impl Doctor {
 
     /// What only the sandboxes themselves can tell.
     async fn ask(&self, state: &StateDir) -> Vec<Check> {
-        let door = match Door::open(state, &self.backend).await {
+        let door = match Door::open(state, &self.place, &self.backend).await {
             Ok(door) => door,
             Err(fault) => {
                 return vec![Check::fail("isolation", fault.to_string(), "change what it names, and run this again")];

@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use kit::tasks::Tasks;
+use sandbox::Sandbox;
 use sandbox::backend::Kind;
-use sandbox::{OpenError, Sandbox};
 
 use super::backend::Backend;
 use super::failure::{Code, Failure};
+use super::place::Place;
 use crate::admin::talk::{AskError, Asking};
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::operate;
@@ -24,9 +25,9 @@ pub(super) enum Door {
 
 impl Door {
     /// Finds the way. It opens the sandboxes here only when no service has them.
-    pub(super) async fn open(state: &StateDir, backend: &Backend) -> Result<Self, Failure> {
+    pub(super) async fn open(state: &StateDir, place: &Place, backend: &Backend) -> Result<Self, Failure> {
         match state.lock() {
-            Ok(lock) => Ok(Self::Own(own(state, backend.kind()?).await?, Tasks::new(), lock)),
+            Ok(lock) => Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), lock)),
             Err(StateError::Held(_)) => Ok(Self::Running(state.clone())),
             Err(fault) => Err(fault.into()),
         }
@@ -88,13 +89,7 @@ pub(super) fn otherwise() -> Failure {
 
 /// Opens the sandboxes of a state in this process.
 pub(super) async fn own(state: &StateDir, kind: Kind) -> Result<Sandbox, Failure> {
-    sandboxes::open(&state.sandbox(), kind).await.map_err(|fault| match fault {
-        OpenError::NoIsolation(why) => {
-            Failure::new(anyhow::Error::new(why).context("this host cannot isolate")).code(Code::Configuration)
-        }
-        OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
-        OpenError::Backend(_) => Failure::new(fault),
-    })
+    sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)
 }
 
 fn done(answer: Answer) -> Result<Answer, Failure> {

@@ -85,7 +85,7 @@ pub(super) async fn carry(
 ) -> Result<u8, Failure> {
     let tenant = wanted.tenant.clone();
     let state = place.open()?;
-    let door = Door::open(&state, backend).await?;
+    let door = Door::open(&state, place, backend).await?;
     let verb = if wanted.terminal.is_some() { "shell" } else { "exec" };
     let done = match door.converse(&Request::Run(Box::new(wanted))).await {
         Ok(conversation) => {

@@ -3,7 +3,7 @@
 use clap::Args;
 use kit::Tenant;
 use sandbox::backend::{BackendError, Pile};
-use sandbox::{OpenError, Sandbox, ServeError};
+use sandbox::{Sandbox, ServeError};
 
 use super::backend::Backend;
 use super::failure::{Code, Failure};
@@ -37,15 +37,9 @@ impl Mcp {
 
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
-        let kind = self.backend.kind()?;
+        let kind = self.backend.kind(&self.place)?;
         let state = self.place.open()?;
-        let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(|fault| match &fault {
-            OpenError::NoIsolation(_) => {
-                Failure::new(anyhow::Error::new(fault).context("this host cannot isolate")).code(Code::Configuration)
-            }
-            OpenError::Settings(_) => Failure::new(fault).code(Code::Configuration),
-            OpenError::Backend(_) => Failure::new(fault),
-        })?;
+        let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)?;
         let begun = async {
             sandbox.reattach().await?;
             self.choose(&sandbox).await

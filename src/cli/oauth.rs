@@ -33,17 +33,22 @@ impl OAuthState {
 
     /// The file of a verb that needs no more of the state than that.
     pub(super) fn file_of(&self, place: &Place) -> Result<File, Failure> {
-        match self.named() {
+        match self.elsewhere(place)? {
             Some(path) => Ok(File::at(path, Loose::Warn)),
-            None => Ok(self.file(&place.open()?)),
+            None => Ok(File::at(place.open()?.oauth(), Loose::Refuse)),
         }
     }
 
-    pub(super) fn file(&self, state: &StateDir) -> File {
-        match self.named() {
-            Some(path) => File::at(path, Loose::Warn),
-            None => File::at(state.oauth(), Loose::Refuse),
+    pub(super) fn file(&self, place: &Place, state: &StateDir) -> Result<File, Failure> {
+        match self.elsewhere(place)? {
+            Some(path) => Ok(File::at(path, Loose::Warn)),
+            None => Ok(File::at(state.oauth(), Loose::Refuse)),
         }
+    }
+
+    /// By the flag, the variable or the file.
+    fn elsewhere(&self, place: &Place) -> Result<Option<PathBuf>, Failure> {
+        self.named().map_or_else(|| Ok(place.file()?.oauth.state), |named| Ok(Some(named)))
     }
 }
 

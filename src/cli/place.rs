@@ -1,19 +1,25 @@
-//! Where the state lies when nobody says.
+//! Where the state lies, and what else a file says where nobody says it: the flag counts before the environment, that before
+//! a `playground.toml`, and this before the default.
 
-#[cfg(feature = "mcp-http")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::failure::{Code, Failure};
+#[cfg(feature = "mcp-http")]
+use crate::config::file::File;
 use crate::state::{StateDir, StateError};
 
-/// The flag that every verb with a state takes.
+/// The flags that every verb with a state takes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Place {
-    /// State directory [default: /var/lib/playground as root, else ~/.local/state/playground].
-    #[arg(long, value_name = "DIR", env = "PLAYGROUND_STATE")]
+    /// Read what no flag and no variable says from the playground.toml of the service; `playground check-config
+    /// --print-example` shows one.
+    #[cfg(feature = "mcp-http")]
+    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
+    config: Option<PathBuf>,
+
+    #[arg(long, value_name = "DIR", env = "PLAYGROUND_STATE", help = HELP)]
     state: Option<PathBuf>,
 }
 
@@ -29,6 +35,16 @@ pub(super) enum Door {
 
 impl Place {
     /// Opens the state that was named, or this user's own. It is made where it is not there.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn open(&self) -> Result<StateDir, Failure> {
+        if self.is_named() {
+            return self.open_or(None, Door::Open);
+        }
+        self.open_or(self.file()?.state.as_deref(), Door::Open)
+    }
+
+    /// The same, where there are no such files.
+    #[cfg(not(feature = "mcp-http"))]
     pub(super) fn open(&self) -> Result<StateDir, Failure> {
         let path = match &self.state {
             Some(path) => path.clone(),
@@ -37,7 +53,21 @@ impl Place {
         StateDir::open(&path).map_err(Failure::from)
     }
 
-    /// The same, with a place that counts where neither the command line nor the environment names one.
+    /// The file that was named.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn config(&self) -> Option<&Path> {
+        // An empty variable means none, as in a shell script that leaves it unset.
+        self.config.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// What it says; nothing where none was named.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn file(&self) -> Result<File, Failure> {
+        let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
+        Ok(self.config().map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default())
+    }
+
+    /// The state, with a place that counts where neither the command line nor the environment names one.
     #[cfg(feature = "mcp-http")]
     pub(super) fn open_or(&self, said: Option<&Path>, door: Door) -> Result<StateDir, Failure> {
         let path = match self.state.as_deref().or(said) {
@@ -92,14 +122,62 @@ impl From<StateError> for Failure {
 }
 
 fn default() -> Result<PathBuf, Failure> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/playground"));
+    let is_root = rustix::process::geteuid().is_root();
+    usual(std::env::consts::OS, is_root, |name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {
+        Failure::message(Code::Usage, "there is no HOME to keep the state in").hint("name one with --state DIR")
+    })
+}
+
+/// Where a user's state lies on a system; nowhere without a home.
+fn usual(system: &str, is_root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    if is_root {
+        return Some(roots(system).into());
     }
-    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    named("XDG_STATE_HOME")
-        .or_else(|| named("HOME").map(|home| home.join(".local/state")))
-        .map(|base| base.join("playground"))
-        .ok_or_else(|| {
-            Failure::message(Code::Usage, "there is no HOME to keep the state in").hint("name one with --state DIR")
-        })
+    let named = |name| variable(name).filter(|path| path.is_absolute());
+    let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    base.map(|base| base.join("playground"))
+}
+
+/// Where root's lies: hier(7) of the BSDs has no /var/lib, and the original's store is there.
+fn roots(system: &str) -> &'static Path {
+    Path::new(if system == "freebsd" { "/var/db/playground" } else { "/var/lib/playground" })
+}
+
+const HELP: &str = match std::env::consts::OS.as_bytes() {
+    b"freebsd" => "State directory [default: /var/db/playground as root, else ~/.local/state/playground]",
+    _ => "State directory [default: /var/lib/playground as root, else ~/.local/state/playground]",
+};
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::{HELP, roots, usual};
+
+    /// With these variables and no others.
+    fn check(system: &str, is_root: bool, variables: &[(&str, &str)], wanted: Option<&str>) {
+        let found = usual(system, is_root, |name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value))
+        });
+        assert_eq!(found.as_deref(), wanted.map(Path::new), "{system}, {is_root}, {variables:?}");
+    }
+
+    #[test]
+    fn the_state_of_root_lies_where_the_system_keeps_such_things() {
+        let home = [("HOME", "/root"), ("XDG_STATE_HOME", "/x")];
+        check("freebsd", true, &home, Some("/var/db/playground"));
+        check("linux", true, &home, Some("/var/lib/playground"));
+        check("macos", true, &[], Some("/var/lib/playground"));
+        assert!(HELP.contains(roots(std::env::consts::OS).to_str().expect("letters")), "{HELP}");
+    }
+
+    #[test]
+    fn the_state_of_anybody_else_lies_at_home() {
+        for system in ["linux", "freebsd", "macos"] {
+            check(system, false, &[("HOME", "/home/me")], Some("/home/me/.local/state/playground"));
+            check(system, false, &[("HOME", "/home/me"), ("XDG_STATE_HOME", "/x")], Some("/x/playground"));
+            check(system, false, &[("XDG_STATE_HOME", "x"), ("HOME", "h")], None);
+            check(system, false, &[], None);
+        }
+    }
 }

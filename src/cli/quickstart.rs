@@ -87,7 +87,7 @@ impl Quickstart {
 
     /// Makes the tenant's sandbox where it is not there yet.
     async fn tenant(&self, state: &StateDir) -> Result<(), Failure> {
-        let door = match Door::open(state, &self.backend).await? {
+        let door = match Door::open(state, &self.place, &self.backend).await? {
             // Two services on one state would each believe that the sandboxes are theirs.
             Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
             own @ Door::Own(..) => own,
@@ -125,7 +125,7 @@ impl Quickstart {
         let wanted = NewCredential {
             tenant: self.user.clone(),
             catalogue: Catalogue::Sandbox,
-            backend: "linux".to_owned(),
+            backend: self.backend.name(&self.place)?.to_owned(),
             name: Some("quickstart".to_owned()),
             expires: None,
             reach: Reach::default(),
@@ -147,7 +147,10 @@ impl Quickstart {
                 return Err(anyhow::Error::new(fault).context(format!("read {}", file.display())).into());
             }
         };
-        let rule = ClearRule { backend: self.backend.name().to_owned(), catalogue: Box::new(|_| Catalogue::Sandbox) };
+        let rule = ClearRule {
+            backend: self.backend.name(&self.place)?.to_owned(),
+            catalogue: Box::new(|_| Catalogue::Sandbox),
+        };
         let opener = Opener::Path(state.credentials());
         let credentials = Credentials::load(opener, rule, Loose::Refuse, Tasks::new()).await.map_err(Failure::new)?;
         Ok(match credentials.authenticate(&token).await {
@@ -173,8 +176,8 @@ impl Quickstart {
             session_key_file: None,
             admin_socket: Some(state.admin_socket()),
             state: Some(state),
-            backend: self.backend.name().to_owned(),
-            upstreams: Upstreams::Sandbox { kind: self.backend.kind()?, manifest: None::<PathBuf> },
+            backend: self.backend.name(&self.place)?.to_owned(),
+            upstreams: Upstreams::Sandbox { kind: self.backend.kind(&self.place)?, manifest: None::<PathBuf> },
             worker_bounds: crate::worker::terms::Bounds::default(),
             workers: Vec::new(),
             file: None,
@@ -246,4 +249,6 @@ const MOST_TOKEN: usize = 4096;
 const EXAMPLE: &str = "\
 Example:
   playground quickstart
-  playground quickstart --bind 127.0.0.1:9000 --state ~/playground";
+  playground quickstart --bind 127.0.0.1:9000 --state ~/playground
+
+Of the file of --config it takes the state and what isolates tenants, and nothing else: `playground serve` reads all of it.";

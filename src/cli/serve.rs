@@ -29,10 +29,6 @@ pub(super) use settle::Settled;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Serve {
-    /// Read what no flag and no variable says from a playground.toml; `playground check-config --print-example` shows one.
-    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
-    config: Option<PathBuf>,
-
     /// Where clients connect [default: 127.0.0.1:8377].
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]
     bind: Option<SocketAddr>,

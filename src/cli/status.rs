@@ -84,8 +84,8 @@ impl Status {
         let running = tokio::task::spawn_blocking(move || Running::ask(&socket)).await.map_err(Failure::new)?;
         // An edge that is just being started has none that it could tell.
         let sessions = if running.is_some() { session::all(&state).await.ok() } else { None };
-        let tokens = store::listed(&self.store.ledger(&state)).await?;
-        let file = self.state.file(&state);
+        let tokens = store::listed(&self.store.ledger(&self.place, &state)?).await?;
+        let file = self.state.file(&self.place, &state)?;
         let now = kit::clock::since_epoch();
         let grants = if file.path().try_exists().unwrap_or(true) {
             let read = oauth::read(&file).await?;

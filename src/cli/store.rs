@@ -34,17 +34,22 @@ impl Store {
 
     /// The store of a verb that needs no more of the state than that.
     pub(super) fn ledger_of(&self, place: &Place) -> Result<Ledger, Failure> {
-        match self.named() {
+        match self.elsewhere(place)? {
             Some(path) => Ok(Ledger::at(path, Loose::Warn)),
-            None => Ok(self.ledger(&place.open()?)),
+            None => Ok(Ledger::at(place.open()?.credentials(), Loose::Refuse)),
         }
     }
 
-    pub(super) fn ledger(&self, state: &StateDir) -> Ledger {
-        match self.named() {
-            Some(path) => Ledger::at(path, Loose::Warn),
-            None => Ledger::at(state.credentials(), Loose::Refuse),
+    pub(super) fn ledger(&self, place: &Place, state: &StateDir) -> Result<Ledger, Failure> {
+        match self.elsewhere(place)? {
+            Some(path) => Ok(Ledger::at(path, Loose::Warn)),
+            None => Ok(Ledger::at(state.credentials(), Loose::Refuse)),
         }
+    }
+
+    /// By the flag, the variable or the file.
+    fn elsewhere(&self, place: &Place) -> Result<Option<PathBuf>, Failure> {
+        self.named().map_or_else(|| Ok(place.file()?.tokens), |named| Ok(Some(named)))
     }
 }
 

@@ -108,7 +108,7 @@ impl Half {
         let listener = handed.map_or_else(|| TcpListener::bind(listen), Ok);
         let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
-        let sandbox = door::own(&state, self.backend.kind()?).await?;
+        let sandbox = door::own(&state, self.backend.kind(&self.place)?).await?;
         sandbox.reattach().await.map_err(Failure::new)?;
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);

@@ -7,4 +7,10 @@ mod itself;
 #[expect(dead_code, reason = "what other tests need of it")]
 mod process;
 #[cfg(test)]
+#[path = "../it/terminal.rs"]
+#[expect(dead_code, reason = "what other tests need of it")]
+mod terminal;
+#[cfg(test)]
+mod verbs;
+#[cfg(test)]
 mod world;

@@ -6,10 +6,12 @@ use rustix::fs::statvfs;
 use sandbox::settings::{Settings, Size};
 
 use crate::admin::words::Check;
-use crate::cli::store::{self, Store};
+use crate::cli::failure::Failure;
+use crate::cli::store;
+use crate::identity::store::Ledger;
 use crate::state::StateDir;
 
-pub(super) async fn checks(state: &StateDir, store: &Store) -> Vec<Check> {
+pub(super) async fn checks(state: &StateDir, ledger: Result<Ledger, Failure>) -> Vec<Check> {
     let place = state.path().display();
     let mut checks = vec![
         // It would not have been opened otherwise.
@@ -19,7 +21,7 @@ pub(super) async fn checks(state: &StateDir, store: &Store) -> Vec<Check> {
             Ok(_) => Check::ok("settings", "settings.json can be used, or there is none"),
             Err(fault) => Check::fail("settings", fault.to_string(), "correct the file"),
         },
-        match store::listed(&store.ledger(state)).await {
+        match async { store::listed(&ledger?).await }.await {
             Ok(tokens) => Check::ok("credentials", format!("the store can be read and has {} tokens", tokens.len())),
             Err(fault) => Check::fail("credentials", fault.to_string(), "correct the file's content, owner or mode"),
         },

@@ -5,10 +5,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use sandbox::backend::Kind;
 
 use super::super::failure::{Code, Failure};
 use super::super::place::Door;
@@ -43,7 +41,7 @@ impl Faults {
 
 impl Serve {
     pub(in crate::cli) fn settle(&self, verbosity: Verbosity, door: Door) -> Settled {
-        let path = self.config.clone().filter(|path| !path.as_os_str().is_empty());
+        let path = self.place.config().map(Path::to_owned);
         let Examined { file, faults } = path.as_deref().map_or_else(Examined::nothing, File::examine);
         let each = |fault| Failure::new(fault).code(Code::Configuration);
         let mut faults = Faults(faults.into_iter().map(each).collect());
@@ -103,7 +101,7 @@ impl Serve {
             external: file.oauth.external.as_ref().map(|external| external.0.clone()),
             fetch_from_loopback: self.dangerously_fetch_from_loopback.clone(),
             session_key_file: self.session_key_file.clone(),
-            backend: self.backend.said().or(file.backend().map(|said| said.name())).unwrap_or(Kind::OWN).to_owned(),
+            backend: self.backend.name_or(&file).to_owned(),
             upstreams,
             hosts,
             bearer_hosts: first(&self.bearer_hosts, &file.oauth.bearer_hosts),

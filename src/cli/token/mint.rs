@@ -98,7 +98,7 @@ impl Mint {
                 Opens::Sandbox => Catalogue::Sandbox,
                 Opens::Native => Catalogue::Native,
             },
-            backend: self.backend.name().to_owned(),
+            backend: self.backend.name(&self.place)?.to_owned(),
             name: self.name,
             expires: self.expires.and_then(|expires| expires.seen_from(kit::clock::since_epoch())),
         };

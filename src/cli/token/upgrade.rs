@@ -52,7 +52,7 @@ impl Upgrade {
             }
             None => HashSet::new(),
         };
-        let backend = self.backend.name().to_owned();
+        let backend = self.backend.name(&self.place)?.to_owned();
         let upgraded = store::on_ledger(&ledger, move |ledger| {
             ledger.upgrade(&backend, |tenant| match every || native.contains(tenant) {
                 true => Catalogue::Native,

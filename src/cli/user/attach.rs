@@ -28,13 +28,13 @@ pub(super) struct Attach {
 
 impl Attach {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let door = Door::open(&self.place.open()?, &self.backend).await?;
+        let door = Door::open(&self.place.open()?, &self.place, &self.backend).await?;
         let answer = door.ask(Request::Attach { tenant: self.name.clone() }).await;
         let running = door.is_running();
         let closed = door.close().await;
         let Answer::Attached { session } = answer? else { return Err(otherwise()) };
         // The members are the original's.
-        let name = self.backend.name();
+        let name = self.backend.name(&self.place)?;
         let persona = if name == "lima" { self.name.to_string() } else { format!("{} assistant", self.name) };
         say::data(&json!({ "session_id": session, "persona": persona }).to_string());
         if !running && name == "linux" {

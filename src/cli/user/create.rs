@@ -70,12 +70,12 @@ impl Create {
     pub(super) async fn run(mut self) -> Result<(), Failure> {
         let brought = self.faculty_pile.take();
         let brings = brought.is_some();
-        brought.map_or(Ok(()), |pile| self.backend.bring(pile))?;
+        brought.map_or(Ok(()), |pile| self.backend.bring(pile, &self.place))?;
         let settings = self.settings.decided()?;
         let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.backend).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         if brings && door.is_running() {
             return Err(Failure::message(Code::Failed, "a running service cannot be given a pile that lies elsewhere")
                 .hint("end the service on this state first"));
@@ -109,12 +109,12 @@ impl Create {
         let wanted = NewCredential {
             tenant: self.name,
             catalogue: Catalogue::Sandbox,
-            backend: self.backend.name().to_owned(),
+            backend: self.backend.name(&self.place)?.to_owned(),
             name: None,
             expires: None,
             reach: Reach::default(),
         };
-        store::mint(&self.store.ledger(&state), wanted, out).await
+        store::mint(&self.store.ledger(&self.place, &state)?, wanted, out).await
     }
 }
 

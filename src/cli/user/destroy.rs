@@ -55,8 +55,8 @@ pub(super) struct Destroy {
 impl Destroy {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = self.place.open()?;
-        let ledger = self.store.ledger(&state);
-        let door = Door::open(&state, &self.backend).await?;
+        let ledger = self.store.ledger(&self.place, &state)?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         let done = self.remove(&state, &door, &ledger).await;
         let closed = door.close().await;
         done.and(closed)
@@ -64,7 +64,7 @@ impl Destroy {
 
     async fn remove(&self, state: &StateDir, door: &Door, ledger: &Ledger) -> Result<(), Failure> {
         let tokens = store::listed(ledger).await?.iter().filter(|credential| credential.tenant == self.name).count();
-        let logins = self.oauth.file(state);
+        let logins = self.oauth.file(&self.place, state)?;
         let of_logins = oauth::of_tenant(&logins, &self.name).await?;
         let there = There::ask(door, &self.name, tokens, of_logins).await?;
         if !there.sandbox && tokens == 0 && of_logins == Gone::default() && !(self.delete_pile && there.pile.is_some())

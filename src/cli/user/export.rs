@@ -74,7 +74,7 @@ impl Export {
                 .hint("name a folder that does not exist yet"));
         }
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.backend).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         // Before anything is made: of a tenant that is not there, there is no export to speak of.
         let shown = match door.ask(Request::Show { tenant: self.name.clone() }).await {
             Ok(Answer::Shown(shown)) => Ok(*shown),

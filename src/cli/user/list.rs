@@ -39,10 +39,10 @@ impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = self.place.open()?;
         let mut tenants: BTreeMap<_, Row> = BTreeMap::new();
-        for credential in store::listed(&self.store.ledger(&state)).await? {
+        for credential in store::listed(&self.store.ledger(&self.place, &state)?).await? {
             tenants.entry(credential.tenant).or_default().0 += 1;
         }
-        match Door::open(&state, &self.backend).await {
+        match Door::open(&state, &self.place, &self.backend).await {
             Ok(door) => {
                 let listed = door.ask(Request::List).await;
                 door.close().await?;

@@ -130,7 +130,7 @@ impl Of {
         }
         let revoked = store::remove_tenant(&ledger, &self.name).await?;
         say::talk(&format!("revoked {revoked} token{} of {}", if revoked == 1 { "" } else { "s" }, self.name));
-        let backend = self.backend.name().to_owned();
+        let backend = self.backend.name(&self.place)?.to_owned();
         let wanted = NewCredential {
             tenant: self.name,
             catalogue: Catalogue::Sandbox,

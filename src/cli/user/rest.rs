@@ -80,7 +80,7 @@ impl Enable {
 impl Named {
     async fn ask(&self, act: &'static str, request: Request) -> Result<(), Failure> {
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.backend).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         let done = door.ask(request).await;
         let closed = door.close().await;
         done?;

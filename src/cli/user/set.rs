@@ -68,7 +68,7 @@ impl Set {
         }
         let state = self.place.open()?;
         let Some(tenant) = self.name.clone() else { return self.set_common(&state, &change) };
-        let door = Door::open(&state, &self.backend).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         let what: Vec<_> = change.fields().into_iter().map(|(name, _)| name).collect();
         let done = self.set(&door, tenant.clone(), change).await;
         let closed = door.close().await;

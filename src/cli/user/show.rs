@@ -50,14 +50,14 @@ struct Access {
 impl Show {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.backend).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         let answer = door.ask(Request::Show { tenant: self.name.clone() }).await;
         let closed = door.close().await;
         let Answer::Shown(shown) = answer? else { return Err(otherwise()) };
         closed?;
-        let listed = store::listed(&self.store.ledger(&state)).await?;
+        let listed = store::listed(&self.store.ledger(&self.place, &state)?).await?;
         let tokens = listed.iter().filter(|credential| credential.tenant == self.name).count();
-        let logins = oauth::of_tenant(&self.oauth.file(&state), &self.name).await?;
+        let logins = oauth::of_tenant(&self.oauth.file(&self.place, &state)?, &self.name).await?;
         let access = Access { tokens, logins };
         if self.json {
             say::data(&object(&shown, access).to_string())

@@ -1,4 +1,4 @@
-//! `sandbox`: whether there is one, as a word; or a table that says what isolates tenants.
+//! `sandbox`: a table that says what isolates tenants; or, as a word alone, whether there is a sandbox.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ pub struct Sandbox {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Table {
+    pub enabled: Option<bool>,
     pub backend: Option<Backend>,
     pub jail: Jail,
     pub lima: Lima,
@@ -140,7 +141,7 @@ impl<'de> Deserialize<'de> for Sandbox {
 
             fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Sandbox, A::Error> {
                 let said = Table::deserialize(MapAccessDeserializer::new(table))?;
-                Ok(Sandbox { enabled: None, said })
+                Ok(Sandbox { enabled: said.enabled, said })
             }
         }
 

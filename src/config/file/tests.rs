@@ -1,6 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sandbox::backend::host::Surroundings;
+
 use crate::worker::entry::Limits as WorkerLimits;
 
 use super::{EXAMPLE, Examined, File};
@@ -34,6 +36,16 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     assert_eq!(file.limits.drain, Some(limits.drain));
     assert_eq!(file.limits.streams_per_tenant.map(Into::into), Some(limits.streams_per_tenant));
     assert_eq!(file.limits.handshakes_per_address.map(Into::into), Some(limits.handshakes_per_address));
+    assert_eq!((file.sandbox.enabled, file.sandbox.said.backend), (Some(true), Some(super::Backend::Linux)));
+    let mut jail = sandbox::backend::jail::Settings::default();
+    file.sandbox.apply(
+        &mut jail,
+        &mut sandbox::backend::lima::Settings::at("/".into(), String::new(), Surroundings::default()),
+    );
+    assert!(jail.relations_collection.take().is_some());
+    let reach = std::mem::take(&mut jail.reach);
+    assert_eq!(reach, sandbox::backend::jail::Reach::Local, "this host counts before another");
+    assert_eq!(jail, sandbox::backend::jail::Settings::default(), "the defaults stand in the example");
     let audit = crate::config::Audit::default();
     assert_eq!(file.audit.enabled, Some(true));
     assert_eq!(file.audit.arguments, Some(audit.terms.arguments));
@@ -67,6 +79,9 @@ fn the_example_has_every_key_there_is() {
         ("[audit]\n", 6),
         ("[limits]\n", 12),
         ("[limits.worker]\n", 5),
+        ("[sandbox]\n", 4),
+        ("[sandbox.jail]\n", 12),
+        ("[sandbox.lima]\n", 5),
         ("[tls]\n", 4),
         ("[acme]\n", 7),
         ("[oauth]\n", 8),

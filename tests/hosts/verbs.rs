@@ -1,0 +1,157 @@
+//! What an operator says about jails, and to which sandboxes it then comes.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::process::{Service, playground, run, text};
+use crate::terminal::Person;
+use crate::world::World;
+
+/// A host with jails, a state, and a playground.toml that names both.
+pub(crate) struct Site {
+    pub(crate) world: World,
+}
+
+impl Site {
+    pub(crate) fn new(what: &str) -> Option<Self> {
+        let world = World::new(what)?;
+        let pool = world.word("pool/aitemp/playground");
+        fs::create_dir_all(format!("{pool}/piles/shared")).expect("folders");
+        fs::write(format!("{pool}/piles/shared/shared.pile"), "everybody's\n").expect("written");
+        fs::write(format!("{pool}/bootstrap.pile"), "first\n").expect("written");
+        let file = format!(
+            "state = \"state\"\n[sandbox]\nbackend = \"jail\"\n[sandbox.jail]\nlocal = true\npile_root = \"{pool}/piles\"\n\
+             bootstrap_pile = \"{pool}/bootstrap.pile\"\nrelations_collection = \"{}\"\n",
+            "a".repeat(64)
+        );
+        fs::write(world.path("playground.toml"), file).expect("written");
+        Some(Self { world })
+    }
+
+    /// The program on this host, told of the file by a variable.
+    pub(crate) fn says(&self, words: &[&str]) -> Command {
+        let mut command = playground(words);
+        command.env("PATH", self.world.path("bin")).env("HOME", self.world.root());
+        command.env("PLAYGROUND_CONFIG", self.world.path("playground.toml"));
+        command
+    }
+
+    pub(crate) fn runs(&self, words: &[&str]) -> Output {
+        run(self.says(words))
+    }
+
+    /// What it wrote, where it has to do well.
+    pub(crate) fn done(&self, words: &[&str]) -> String {
+        let output = self.runs(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// The names of the jails that run.
+    pub(crate) fn jails(&self) -> Vec<String> {
+        let model = self.world.model();
+        model["jails"].as_object().expect("jails").keys().cloned().collect()
+    }
+
+    /// Whether a jail of this tenant runs.
+    pub(crate) fn has(&self, tenant: &str) -> bool {
+        self.jails().iter().any(|jail| jail.starts_with(&format!("playground-{tenant}-")))
+    }
+
+    /// Whether a command of this tenant was run in its jail.
+    fn entered(&self, tenant: &str, word: &str) -> bool {
+        let jail = format!("jexec playground-{tenant}-");
+        self.world.calls().iter().any(|call| call.contains(&jail) && call.contains(word))
+    }
+}
+
+#[test]
+fn every_verb_goes_by_the_file_as_serve_does() {
+    let Some(site) = Site::new("verbs by the file") else { return };
+    site.done(&["user", "create", "alice"]);
+    assert!(site.world.path("state/tokens.json").is_file(), "the state too is the file's");
+    assert_eq!(site.done(&["exec", "alice", "--", "echo", "from inside"]), "from inside\n");
+    assert!(site.entered("alice", "from inside"));
+    let mut person = Person::types(&site.says(&["shell", "alice"]));
+    person.press("echo $((40 + 2))$((40 + 2))\n");
+    person.sees("4242");
+    person.press("exit 3\n");
+    assert_eq!(person.ended().code(), Some(3));
+    assert!(site.entered("alice", "exec /bin/sh -l"));
+    let mut quick = site.says(&["quickstart", "--user", "bob", "--bind", "127.0.0.1:0"]);
+    quick.stdout(Stdio::null());
+    let mut quick = Service::start(quick);
+    quick.line_with("ready http");
+    quick.stop();
+    assert!(site.has("bob") && site.has("alice"), "{:?}", site.jails());
+    let tokens = fs::read_to_string(site.world.path("state/tokens.json")).expect("tokens");
+    let tokens: Value = serde_json::from_str(&tokens).expect("whole");
+    assert!(!tokens.to_string().contains("\"linux\""), "{tokens}");
+}
+
+#[test]
+fn a_word_on_the_line_counts_before_the_file_and_a_file_with_faults_for_nothing() {
+    let Some(site) = Site::new("flags before the file") else { return };
+    site.done(&["user", "create", "alice", "--jail-prefix", "other"]);
+    assert!(site.jails().iter().all(|jail| jail.starts_with("other-alice-")), "{:?}", site.jails());
+    let elsewhere = site.world.word("elsewhere");
+    let listed = site.done(&["user", "list", "--state", &elsewhere]);
+    assert!(!listed.contains("alice"), "{listed}");
+    fs::write(site.world.path("playground.toml"), "stat = \"state\"\n").expect("written");
+    let refused = site.runs(&["exec", "alice", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(10), "{}", text(&refused.stderr));
+    let said = text(&refused.stderr);
+    assert!(said.contains("playground.toml:1:1") && said.contains("unknown key `stat`"), "{said}");
+}
+
+#[test]
+fn a_state_stays_with_the_backend_that_it_began_with() {
+    let Some(site) = Site::new("states and backends") else { return };
+    site.done(&["user", "create", "alice"]);
+    let jails = site.jails();
+    let other = ["--backend", "linux"];
+    for words in [&["user", "list"][..], &["user", "attach", "alice"], &["serve", "--bind", "127.0.0.1:0"]] {
+        let refused = site.runs(&[words, &other].concat());
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(10), "{words:?}: {said}");
+        assert!(said.contains("those of the jail backend") && said.contains("linux was asked for"), "{said}");
+        assert!(said.contains("say --backend jail") && said.contains("--state DIR"), "{said}");
+    }
+    assert_eq!(site.done(&["exec", "alice", "--", "echo", "still"]), "still\n");
+    assert_eq!(site.jails(), jails);
+    // Who comes from the original has jails and no state; his first state is taken as it is meant.
+    let fresh = site.world.word("fresh");
+    assert_eq!(site.done(&["exec", "alice", "--state", &fresh, "--", "echo", "found"]), "found\n");
+    let tenants = site.world.path("linux/sandbox/tenants/alice");
+    fs::create_dir_all(tenants).expect("folders");
+    fs::set_permissions(site.world.path("linux"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .expect("private");
+    let refused = site.runs(&["exec", "alice", "--state", &site.world.word("linux"), "--", "true"]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(10), "{said}");
+    assert!(said.contains("those of the linux backend") && said.contains("jail was asked for"), "{said}");
+}
+
+#[test]
+fn attaching_leaves_the_jail_running_and_says_one_object() {
+    let Some(site) = Site::new("attaching") else { return };
+    site.done(&["user", "create", "alice"]);
+    site.world.host("reboot");
+    assert!(!site.has("alice"));
+    let said = site.done(&["user", "attach", "alice"]);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let said: Value = serde_json::from_str(&said).expect("one object");
+    assert!(site.has("alice"), "it outlives the verb");
+    assert_eq!(said, json!({ "session_id": site.jails()[0], "persona": "alice assistant" }));
+    let refused = site.runs(&["user", "attach", "nobody"]);
+    assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(6), String::new()), "{}", text(&refused.stderr));
+    // The edge, which comes later, finds it running and leaves it so.
+    let started = site.world.calls().iter().filter(|call| call.starts_with("jail -c")).count();
+    let mut edge = Service::start(site.says(&["serve", "--bind", "127.0.0.1:0"]));
+    edge.ready();
+    edge.stop();
+    assert!(site.has("alice"));
+    assert_eq!(site.world.calls().iter().filter(|call| call.starts_with("jail -c")).count(), started);
+}
