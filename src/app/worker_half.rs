@@ -69,6 +69,10 @@ async fn serve(
             Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
         },
         Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(format!("this host cannot isolate: {why}"))),
+        Err(OpenError::OtherBackend(other)) => {
+            let _ = say.send(FromWorker::Fault(format!("{other}; {}", other.remedy()))).await;
+            return ExitCode::from(MISCONFIGURED);
+        }
         Err(OpenError::Settings(fault)) => {
             let _ = say.send(FromWorker::Fault(kit::chain(&fault))).await;
             return ExitCode::from(MISCONFIGURED);

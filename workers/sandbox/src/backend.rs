@@ -15,6 +15,7 @@ mod kind;
 pub mod lima;
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub(crate) mod mark;
 mod tenant;
 
 use std::future::Future;
@@ -29,6 +30,7 @@ pub use self::command::{Command, CommandSpec, Direct, Ends, Exit, Full, Killed, 
 pub use self::error::{BackendError, ControlLost, FileError, NoIsolation};
 pub use self::file::{GuestPath, Written};
 pub use self::kind::Kind;
+pub use self::mark::OtherBackend;
 pub use self::tenant::{Change, Found, Guest, Pile, PileState, Provision, Provisioned, Record, Share, Usage};
 use crate::settings::TenantSettings;
 

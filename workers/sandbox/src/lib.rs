@@ -23,7 +23,9 @@ use kit::Tenant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
-use backend::{Assurances, Backend, BackendError, ControlLost, Found, Kind, NoIsolation, Pile, Provisioned};
+use backend::{
+    Assurances, Backend, BackendError, ControlLost, Found, Kind, NoIsolation, OtherBackend, Pile, Provisioned, mark,
+};
 use provider::Provider;
 use settings::{Clocks, Settings, SettingsError};
 use tools::{Audience, Tools};
@@ -102,6 +104,9 @@ pub enum OpenError {
     NoIsolation(#[from] NoIsolation),
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// The worker's folder is another backend's; nothing was changed.
+    #[error(transparent)]
+    OtherBackend(#[from] OtherBackend),
     #[error("start the sandbox worker")]
     Backend(#[source] BackendError),
 }
@@ -121,9 +126,11 @@ impl Sandbox {
     /// Probes what this host can isolate and sweeps what a worker that was killed left behind.
     ///
     /// # Errors
-    /// When tenants cannot be isolated here, or the worker's folder cannot be used.
+    /// When tenants cannot be isolated here, or the worker's folder cannot be used or is another backend's.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
+        mark::check(&config.backend.state, &config.backend.kind).map_err(OpenError::Backend)??;
         let backend = choose(config.backend.clone()).await?;
+        mark::leave(&config.backend.state, &config.backend.kind).map_err(OpenError::Backend)?;
         let provider = Provider::new(backend, config.jobs.clone(), config.clocks);
         provider.watch_idle();
         Ok(Self { provider, jobs: config.jobs.clone(), config: Arc::new(config), trying: Arc::new(Semaphore::new(1)) })

@@ -1,0 +1,132 @@
+//! Whose a worker's folder is among the backends, so that no other one is opened on it by mistake: to it there would be no
+//! tenants, and each would be made a second time under the same name and the same tokens.
+//!
+//! ```text
+//! backend    `jail` or `lima`: the first that was opened here; what its tenants have lies elsewhere
+//! tenants/   what tenants of `linux` have, which says the same
+//! ```
+//!
+//! A folder with neither is nobody's yet, as that of somebody who comes from the original, whose jails and machines are
+//! found again.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{BackendError, Kind};
+
+/// The folder is another backend's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sandboxes of this state are those of the {theirs} backend, as {} tells, and {asked} was asked for", tells.display())]
+pub struct OtherBackend {
+    pub theirs: String,
+    pub asked: &'static str,
+    /// By what it is known.
+    pub tells: PathBuf,
+}
+
+impl OtherBackend {
+    /// What its reader can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let Self { theirs, asked, tells } = self;
+        let remedy = format!(
+            "say --backend {theirs}, or backend = \"{theirs}\" below [sandbox] in the file of --config; or give {asked} a \
+             state of its own with --state DIR"
+        );
+        if tells.ends_with(MARK) {
+            return format!("{remedy}; where none of {theirs}'s is wanted any more: rm {}", tells.display());
+        }
+        remedy
+    }
+}
+
+/// Finds out whether this backend may be opened on a folder; blocking.
+pub(crate) fn check(folder: &Path, kind: &Kind) -> Result<Result<(), OtherBackend>, BackendError> {
+    let mark = folder.join(MARK);
+    let known = match fs::read_to_string(&mark) {
+        Ok(text) => Some((text.trim_end().to_owned(), mark)),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
+            let tenants = folder.join(TENANTS);
+            has_entries(&tenants).map_err(at("look at", &tenants))?.then(|| (Kind::Linux.name().to_owned(), tenants))
+        }
+        Err(fault) => return Err(at("read", &mark)(fault)),
+    };
+    Ok(match known {
+        Some((theirs, tells)) if theirs != kind.name() => Err(OtherBackend { theirs, asked: kind.name(), tells }),
+        Some(_) | None => Ok(()),
+    })
+}
+
+/// Marks a folder that was opened; blocking. Of `linux` nothing is written, so that who only looked is bound to nothing.
+pub(crate) fn leave(folder: &Path, kind: &Kind) -> Result<(), BackendError> {
+    let mark = folder.join(MARK);
+    if *kind == Kind::Linux || mark.exists() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at("make", folder))?;
+    kit::durable::replace(&mark, 0o600, format!("{}\n", kind.name()).as_bytes()).map_err(at("write", &mark))
+}
+
+fn has_entries(folder: &Path) -> io::Result<bool> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BackendError {
+    let step = format!("{doing} {}", path.display());
+    |source| BackendError::Step { step, source }
+}
+
+const MARK: &str = "backend";
+const TENANTS: &str = "tenants";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{Kind, check, leave};
+
+    fn jail() -> Kind {
+        Kind::Jail(Box::default())
+    }
+
+    fn is_open_to(folder: &Path, kind: &Kind) -> bool {
+        check(folder, kind).expect("looked at").is_ok()
+    }
+
+    #[test]
+    fn a_folder_is_its_first_backends_and_nobodys_until_then() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("sandbox");
+        leave(&folder, &Kind::Linux).expect("nothing to do");
+        for kind in [Kind::Linux, jail()] {
+            assert!(is_open_to(&folder, &kind), "{}", kind.name());
+        }
+        leave(&folder, &jail()).expect("marked");
+        leave(&folder, &jail()).expect("once more");
+        assert!(is_open_to(&folder, &jail()));
+        let refused = check(&folder, &Kind::Linux).expect("looked at").expect_err("another's");
+        assert_eq!((refused.theirs.as_str(), refused.asked), ("jail", "linux"));
+        assert!(refused.to_string().contains("sandbox/backend"), "{refused}");
+        assert!(refused.remedy().contains("--backend jail") && refused.remedy().contains("rm "), "{refused}");
+    }
+
+    #[test]
+    fn tenants_of_linux_keep_others_out_without_a_word() {
+        let place = tempfile::tempdir().expect("a folder");
+        let tenants = place.path().join("tenants");
+        fs::create_dir(&tenants).expect("made");
+        assert!(is_open_to(place.path(), &jail()), "nobody lives there");
+        fs::create_dir(tenants.join("alice")).expect("made");
+        assert!(is_open_to(place.path(), &Kind::Linux));
+        let refused = check(place.path(), &jail()).expect("looked at").expect_err("another's");
+        assert_eq!((refused.theirs.as_str(), refused.asked), ("linux", "jail"));
+        assert!(!refused.remedy().contains("rm "), "tenants are no mark");
+    }
+}
