@@ -108,6 +108,68 @@ impl World {
         });
     }
 
+    /// How many calls there were since faults were last wanted.
+    pub(crate) fn count(&self) -> u64 {
+        self.model()["calls"].as_u64().expect("a number")
+    }
+
+    /// Those calls.
+    pub(crate) fn recent(&self) -> Vec<String> {
+        let mut calls = self.calls();
+        let begin = calls.len().saturating_sub(usize::try_from(self.count()).expect("few"));
+        calls.split_off(begin)
+    }
+
+    /// Keeps all that there is, to begin from it again.
+    pub(crate) fn save(&self) {
+        self.copy("", "saved/");
+    }
+
+    pub(crate) fn restore(&self) {
+        for name in KEPT {
+            let path = self.path(name);
+            let gone = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            assert!(gone.is_ok() || !path.exists(), "{name}");
+        }
+        self.copy("saved/", "");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        std::fs::create_dir_all(self.path(to)).expect("a folder");
+        let mut command = process::program("/bin/cp");
+        let there = KEPT.iter().map(|name| self.path(from).join(name)).filter(|path| path.exists());
+        command.arg("-a").args(there).arg(self.path(to));
+        assert!(run(command).status.success());
+    }
+
+    /// Every file of the host's datasets, with its kind, mode and content, as a line each; of a key the length.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![self.path("pool")];
+        while let Some(path) = open.pop() {
+            let its = std::fs::symlink_metadata(&path).expect("there");
+            let content = if its.is_file() { std::fs::read(&path).expect("read") } else { Vec::new() };
+            let content = if path.ends_with("self.key") { its.len().to_string() } else { format!("{content:?}") };
+            found.push(format!("{} {:o} {content}", path.display(), its.permissions().mode()));
+            if its.is_dir() {
+                open.extend(std::fs::read_dir(&path).expect("listed").map(|entry| entry.expect("read").path()));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// The same for two hosts that are the same for whoever works on them.
+    pub(crate) fn digest(&self) -> Vec<String> {
+        let mut model = self.model();
+        for name in ["calls", "met"] {
+            model.as_object_mut().expect("a map").remove(name);
+        }
+        let mut all = self.files();
+        all.push(model.to_string());
+        all
+    }
+
     /// Every call since the host was made, as a line each.
     pub(crate) fn calls(&self) -> Vec<String> {
         let lines = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
@@ -144,6 +206,9 @@ impl World {
         }
     }
 }
+
+/// What a host consists of.
+const KEPT: [&str; 4] = ["pool", "model.json", "state", "flags.seen"];
 
 impl Drop for World {
     fn drop(&mut self) {
