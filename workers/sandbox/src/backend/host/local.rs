@@ -12,9 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
+use super::lines::Lines;
 use super::process::Process;
-use super::{Argv, Output, RunError, Runner, Surroundings};
-use crate::backend::{Ends, Pending, Streams, Terminal};
+use super::{Argv, Output, RunError, Runner, Surroundings, last_lines};
+use crate::backend::{Ends, Exit, Pending, Streams, Terminal};
 
 /// Programs of this host, each in a process group of its own. Those that still run are killed when it is dropped.
 pub struct Local {
@@ -63,6 +64,31 @@ impl Local {
         Ok((process, Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() }))
     }
 
+    async fn carry(
+        &self,
+        argv: &Argv,
+        input: Option<&[u8]>,
+        limit: Duration,
+        told: Option<&(dyn Fn(&str) + Sync)>,
+    ) -> Result<Output, RunError> {
+        let (process, pipes) = self.begin(argv, input.is_some()).map_err(not_started(argv))?;
+        let ending = EndOnDrop(&process);
+        let mut written = Written { out: Vec::new(), err: Vec::new(), lines: Lines::to(told) };
+        let captured = timeout(limit, capture(&process, pipes, input, &mut written)).await;
+        let program = || argv.program().to_owned();
+        let outcome = match captured {
+            Ok(Ok(exit)) => Ok(Output { exit, stdout: written.out, stderr: written.err }),
+            Ok(Err(CaptureError::TooMuch)) => Err(RunError::TooMuch { program: program(), most: MOST }),
+            Ok(Err(CaptureError::Io(fault))) => Err(not_started(argv)(fault)),
+            Err(_elapsed) => Err(RunError::TimedOut { program: program(), limit, said: last_lines(&written.err) }),
+        };
+        if outcome.is_err() {
+            process.end(self.grace).await;
+        }
+        drop(ending);
+        outcome
+    }
+
     /// At a terminal whose other end comes back. The program does not control it: who wants to be told of its size and
     /// its interrupts asks the guest for a terminal of its own, as `ssh` and `limactl shell` do.
     fn begin_at_terminal(&self, argv: &Argv, terminal: &Terminal) -> io::Result<(Process, OwnedFd)> {
@@ -89,24 +115,16 @@ impl Runner for Local {
         input: Option<&'a [u8]>,
         limit: Duration,
     ) -> Pending<'a, Result<Output, RunError>> {
-        Box::pin(async move {
-            let (process, pipes) = self.begin(argv, input.is_some()).map_err(not_started(argv))?;
-            let ending = EndOnDrop(&process);
-            let captured = timeout(limit, capture(&process, pipes, input)).await;
-            let outcome = match captured {
-                Ok(Ok(output)) => Ok(output),
-                Ok(Err(CaptureError::TooMuch)) => {
-                    Err(RunError::TooMuch { program: argv.program().to_owned(), most: MOST })
-                }
-                Ok(Err(CaptureError::Io(fault))) => Err(not_started(argv)(fault)),
-                Err(_elapsed) => Err(RunError::TimedOut { program: argv.program().to_owned(), limit }),
-            };
-            if outcome.is_err() {
-                process.end(self.grace).await;
-            }
-            drop(ending);
-            outcome
-        })
+        Box::pin(self.carry(argv, input, limit, None))
+    }
+
+    fn run_telling<'a>(
+        &'a self,
+        argv: &'a Argv,
+        limit: Duration,
+        told: &'a (dyn Fn(&str) + Sync),
+    ) -> Pending<'a, Result<Output, RunError>> {
+        Box::pin(self.carry(argv, None, limit, Some(told)))
     }
 
     fn start(&self, argv: &Argv, stdin: bool, streams: &Streams) -> Result<(Process, Ends), RunError> {
@@ -149,55 +167,64 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Feeds a program, and takes what it writes until it has ended and both pipes have, or are silent in other hands.
-async fn capture(process: &Process, pipes: Pipes, input: Option<&[u8]>) -> Result<Output, CaptureError> {
-    let io = CaptureError::Io;
-    let stdin = pipes.stdin.map(pipe::Sender::from_owned_fd).transpose().map_err(io)?;
-    let mut stdout = pipe::Receiver::from_owned_fd(pipes.stdout).map_err(io)?;
-    let mut stderr = pipe::Receiver::from_owned_fd(pipes.stderr).map_err(io)?;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = {
-        let feeding = async {
-            if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // A program that does not read is no fault.
-                let _ = stdin.write_all(input).await;
-            }
-        };
-        let taking = async { tokio::try_join!(take(&mut stdout, &mut out), take(&mut stderr, &mut err)) };
-        let ended = process.ended();
-        tokio::pin!(feeding, taking, ended);
-        let (mut fed, mut taken) = (false, false);
-        let exit = loop {
-            tokio::select! {
-                biased;
-                took = &mut taking, if !taken => {
-                    took?;
-                    taken = true;
-                }
-                () = &mut feeding, if !fed => fed = true,
-                exit = &mut ended => break exit,
-            }
-        };
-        if !taken {
-            // What it wrote lies in the pipes. Whoever holds them still may do so for ever.
-            match timeout(SILENCE, taking).await {
-                Ok(took) => drop(took?),
-                Err(_held_by_others) => {}
-            }
-        }
-        exit
-    };
-    Ok(Output { exit, stdout: out, stderr: err })
+/// What a program wrote so far.
+struct Written<'a> {
+    out: Vec<u8>,
+    err: Vec<u8>,
+    lines: Lines<'a>,
 }
 
-async fn take(from: &mut pipe::Receiver, into: &mut Vec<u8>) -> Result<(), CaptureError> {
+/// Feeds a program, and takes what it writes until it has ended and both pipes have, or are silent in other hands.
+async fn capture(
+    process: &Process,
+    pipes: Pipes,
+    input: Option<&[u8]>,
+    written: &mut Written<'_>,
+) -> Result<Exit, CaptureError> {
+    let io = CaptureError::Io;
+    let stdin = pipes.stdin.map(pipe::Sender::from_owned_fd).transpose().map_err(io)?;
+    let stdout = pipe::Receiver::from_owned_fd(pipes.stdout).map_err(io)?;
+    let stderr = pipe::Receiver::from_owned_fd(pipes.stderr).map_err(io)?;
+    let Written { out, err, lines } = written;
+    let feeding = async {
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A program that does not read is no fault.
+            let _ = stdin.write_all(input).await;
+        }
+    };
+    let taking = async { tokio::try_join!(take(stdout, out, |_| {}), take(stderr, err, |all| lines.hear(all))) };
+    let ended = process.ended();
+    tokio::pin!(feeding, taking, ended);
+    let (mut fed, mut taken) = (false, false);
+    let exit = loop {
+        tokio::select! {
+            biased;
+            took = &mut taking, if !taken => {
+                took?;
+                taken = true;
+            }
+            () = &mut feeding, if !fed => fed = true,
+            exit = &mut ended => break exit,
+        }
+    };
+    if !taken {
+        // What it wrote lies in the pipes. Whoever holds them still may do so for ever.
+        match timeout(SILENCE, taking).await {
+            Ok(took) => drop(took?),
+            Err(_held_by_others) => {}
+        }
+    }
+    Ok(exit)
+}
+
+async fn take(mut from: pipe::Receiver, into: &mut Vec<u8>, mut seen: impl FnMut(&[u8])) -> Result<(), CaptureError> {
     loop {
         if into.len() > MOST {
             return Err(CaptureError::TooMuch);
         }
         match from.read_buf(into).await {
             Ok(0) => return Ok(()),
-            Ok(_) => {}
+            Ok(_) => seen(into),
             Err(fault) => return Err(CaptureError::Io(fault)),
         }
     }

@@ -60,21 +60,25 @@ impl Runner for Recording {
     }
 
     fn start(&self, argv: &Argv, _: bool, _: &Streams) -> Result<(Process, Ends), RunError> {
-        let Output { exit, stdout, stderr } = self.note(argv, None)?;
-        let filled = |text: &[u8]| -> io::Result<_> {
-            let (reader, writer) = io::pipe()?;
-            // What is longer than a pipe holds is cut, or this would wait for ever.
-            File::from(std::os::fd::OwnedFd::from(writer)).write_all(text.get(..PIPE).unwrap_or(text))?;
-            Ok(reader.into())
-        };
-        let ends = || Ok(Ends::Pipes { stdin: None, stdout: filled(&stdout)?, stderr: filled(&stderr)? });
-        let not_started = |source| RunError::NotStarted { program: argv.program().to_owned(), source };
-        Ok((Process::over(exit), ends().map_err(not_started)?))
+        over(argv, &self.note(argv, None)?)
     }
 
     fn is_local_root(&self) -> bool {
         self.is_root
     }
+}
+
+/// A program that was never there and has ended already: what it has written is in its pipes.
+pub(in crate::backend) fn over(argv: &Argv, output: &Output) -> Result<(Process, Ends), RunError> {
+    let filled = |text: &[u8]| -> io::Result<_> {
+        let (reader, writer) = io::pipe()?;
+        // What is longer than a pipe holds is cut, or this would wait for ever.
+        File::from(std::os::fd::OwnedFd::from(writer)).write_all(text.get(..PIPE).unwrap_or(text))?;
+        Ok(reader.into())
+    };
+    let ends = || Ok(Ends::Pipes { stdin: None, stdout: filled(&output.stdout)?, stderr: filled(&output.stderr)? });
+    let not_started = |source| RunError::NotStarted { program: argv.program().to_owned(), source };
+    Ok((Process::over(output.exit.clone()), ends().map_err(not_started)?))
 }
 
 /// The least that a pipe holds anywhere.

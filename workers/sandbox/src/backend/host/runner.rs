@@ -19,6 +19,16 @@ pub trait Runner: Send + Sync + 'static {
         limit: Duration,
     ) -> Pending<'a, Result<Output, RunError>>;
 
+    /// The same without input, and every line that the program writes to its standard error is told while it runs.
+    fn run_telling<'a>(
+        &'a self,
+        argv: &'a Argv,
+        limit: Duration,
+        _told: &'a (dyn Fn(&str) + Sync),
+    ) -> Pending<'a, Result<Output, RunError>> {
+        self.run(argv, None, limit)
+    }
+
     /// Starts a program for somebody else to talk to. With pipes and without `stdin`, its standard input is empty.
     ///
     /// # Errors
@@ -46,13 +56,19 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
-    #[error("{program} did not end within {} s and was stopped", limit.as_secs())]
-    TimedOut { program: String, limit: Duration },
+    /// It may have done its work all the same. `said` is the end of what it complained of.
+    #[error("{program} did not end within {} s and was stopped{}", limit.as_secs(), after(said))]
+    TimedOut { program: String, limit: Duration, said: String },
     #[error("{program} wrote more than {most} bytes and was stopped")]
     TooMuch { program: String, most: usize },
     /// Whether the program ran is not known.
     #[error("ssh to {host} broke off: {said}")]
     Transport { host: String, said: String },
+}
+
+/// What a program said, behind what became of it.
+pub(super) fn after(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
 }
 
 impl Output {

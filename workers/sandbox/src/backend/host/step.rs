@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::runner::after;
 use super::{Argv, Output, RunError, Runner};
 use crate::backend::{BackendError, Exit};
 
@@ -74,10 +75,27 @@ impl Step {
 /// # Errors
 /// The step that failed, with what could not be undone.
 pub async fn execute(runner: &dyn Runner, steps: &[Step], limit: Duration) -> Result<(), StepFailed> {
+    execute_telling(runner, steps, limit, None).await
+}
+
+/// The same, and every line that a step without input writes to its standard error is told while it runs.
+///
+/// # Errors
+/// As [`execute`].
+pub async fn execute_telling(
+    runner: &dyn Runner,
+    steps: &[Step],
+    limit: Duration,
+    told: Option<&(dyn Fn(&str) + Sync)>,
+) -> Result<(), StepFailed> {
     let mut undos = Vec::new();
     for step in steps {
         tracing::debug!(why = step.why, argv = %step.run, "a step");
-        match check(&step.run, runner.run(&step.run, step.input.as_deref(), limit).await) {
+        let ran = match (told, &step.input) {
+            (Some(told), None) => runner.run_telling(&step.run, limit, told).await,
+            (None, _) | (Some(_), Some(_)) => runner.run(&step.run, step.input.as_deref(), limit).await,
+        };
+        match check(&step.run, ran) {
             Ok(_) => undos.extend(&step.undo),
             Err(fault) if step.tolerated => {
                 tracing::debug!(why = step.why, %fault, "a step failed, and that is tolerated");
@@ -148,10 +166,6 @@ fn ending(exit: &Exit) -> String {
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::OutOfMemory | Exit::OverQuota | Exit::SandboxEnded => "no word".to_owned(),
     }
-}
-
-fn after(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(": {said}") }
 }
 
 /// Of a complaint the end says most.

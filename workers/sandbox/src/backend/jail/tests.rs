@@ -71,7 +71,7 @@ impl Bench {
 }
 
 fn hung() -> Result<Output, RunError> {
-    Err(RunError::TimedOut { program: "it".to_owned(), limit: Duration::from_secs(1) })
+    Err(RunError::TimedOut { program: "it".to_owned(), limit: Duration::from_secs(1), said: String::new() })
 }
 
 #[tokio::test]

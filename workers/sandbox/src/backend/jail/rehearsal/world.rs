@@ -3,13 +3,12 @@
 mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::files::Files;
 use super::{Setting, Settings};
-use crate::backend::host::{Argv, Output, Process, RunError, Runner};
+use crate::backend::host::{Argv, Output, Process, RunError, Runner, over};
 use crate::backend::jail::text::Network;
 use crate::backend::{Ends, Pending, Streams};
 
@@ -188,11 +187,7 @@ impl Runner for World {
     }
 
     fn start(&self, argv: &Argv, _: bool, _: &Streams) -> Result<(Process, Ends), RunError> {
-        let Output { exit, .. } = self.answer(argv, None)?;
-        let empty = || io::pipe().map(|(reader, _)| reader.into());
-        let ends = || Ok(Ends::Pipes { stdin: None, stdout: empty()?, stderr: empty()? });
-        let not_started = |source| RunError::NotStarted { program: argv.program().to_owned(), source };
-        Ok((Process::over(exit), ends().map_err(not_started)?))
+        over(argv, &self.answer(argv, None)?)
     }
 
     fn is_local_root(&self) -> bool {
