@@ -5,9 +5,10 @@ use std::time::Duration;
 use kit::Tenant;
 use tokio::time::sleep;
 
-use super::facts::Probe;
+use super::facts::{self, Probe};
 use super::fault::JailFault;
 use super::jails::Jails;
+use super::names::JailName;
 use super::places::Places;
 use super::plan::{self, guest, jail, piles};
 
@@ -48,10 +49,7 @@ impl Jails {
     /// Removes what is the tenant's alone. The caller has made it or knows whose it is.
     pub(super) async fn remove(&self, places: &Places) -> Result<(), JailFault> {
         self.end(places).await?;
-        // While there is a dataset by which a run after this one knows what is left to do.
-        if !self.settings.external_rctl {
-            self.host.act(vec![jail::unlimit(&places.jail)]).await?;
-        }
+        self.unlimit(&places.jail).await?;
         self.unmount(places).await?;
         let destroy = || self.host.act(vec![plan::destroy(&places.dataset)]);
         if destroy().await.is_err() {
@@ -78,6 +76,22 @@ impl Jails {
             return removed.and(Err(JailFault::NotSo(places.jail.clone(), "ended")));
         }
         Ok(())
+    }
+
+    /// Forgets the bounds, while there is a dataset by which a run after this one knows what is left to do. Rules outlive
+    /// their jail, and would bind whoever has its name next. Where the physical host keeps them, there are none to forget.
+    async fn unlimit(&self, name: &JailName) -> Result<(), JailFault> {
+        if self.settings.external_rctl {
+            return Ok(());
+        }
+        let Err(failed) = self.host.act(vec![jail::unlimit(name)]).await else { return Ok(()) };
+        // It also fails where there are none, and where nothing is counted.
+        if !self.has_rules().await? {
+            return Ok(());
+        }
+        const LEFT: &str = "which of its bounds are left";
+        let left = facts::text(LEFT, &self.host.ask(LEFT, jail::rules_of(name)).await?)?;
+        if left.trim().is_empty() { Ok(()) } else { Err(failed) }
     }
 
     async fn unmount(&self, places: &Places) -> Result<(), JailFault> {

@@ -350,6 +350,24 @@ async fn bounds_are_not_waived_because_nobody_knows_whether_there_are_any() {
 }
 
 #[tokio::test]
+async fn a_sandbox_goes_only_after_its_bounds_which_would_bind_the_next_of_its_name() {
+    for (left, goes) in [("jail:box:maxproc:deny=512\n", false), ("", true)] {
+        let bench = Bench::new();
+        bench.provision().await.unwrap();
+        bench.world.twist(move |words| match words {
+            ["rctl", "-r", _] => Some(Ok(Output::bad(1, "told to fail"))),
+            ["rctl", _] => Some(Ok(Output::good(left))),
+            _ => None,
+        });
+        assert_eq!(bench.jails().destroy(&bench.alice, false).await.is_ok(), goes, "{left}");
+        assert_eq!(!bench.world.snapshot().contains(bench.places.dataset.as_str()), goes, "{left}");
+        bench.world.untwist();
+        let done = bench.jails().destroy(&bench.alice, false).await;
+        assert!(done.is_ok() != goes, "{left}");
+    }
+}
+
+#[tokio::test]
 async fn where_the_physical_host_bounds_jails_nothing_is_bounded_here() {
     let bench = Bench::with(Settings { external_rctl: true, ..Bench::new().settings });
     bench.provision().await.unwrap();

@@ -61,9 +61,13 @@ fn rules(limits: &Limits) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Forgets the bounds; where the physical host keeps them, there are none to forget.
+/// Forgets the bounds, which fails where there are none.
 pub(in crate::backend::jail) fn unlimit(jail: &JailName) -> Step {
-    Step::new("forget its bounds, where there are any", unlimit_argv(jail)).tolerated()
+    Step::new("forget its bounds, where there are any", unlimit_argv(jail))
+}
+
+pub(in crate::backend::jail) fn rules_of(jail: &JailName) -> Argv {
+    Argv::new("rctl", [format!("jail:{jail}")]).sudo()
 }
 
 fn unlimit_argv(jail: &JailName) -> Argv {
