@@ -1,11 +1,13 @@
 //! The backends of other hosts, against a host that is not there: see README.md beside this.
 
 #[cfg(test)]
-mod crash;
+mod cuts;
 #[cfg(test)]
 mod itself;
 #[cfg(test)]
 mod lifecycle;
+#[cfg(test)]
+mod machines;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]

@@ -14,8 +14,6 @@ pub(crate) struct Site {
     pub(crate) world: World,
     pub(crate) state: PathBuf,
     reach: [&'static str; 2],
-    /// Seconds that one program may take.
-    patience: &'static str,
 }
 
 pub(crate) const HERE: [&str; 2] = ["--jail-local", "--jail-prefix=playground"];
@@ -32,12 +30,7 @@ impl Site {
         fs::write(piles.join("shared.pile"), SHARED).expect("written");
         fs::write(world.path("pool/aitemp/playground/bootstrap.pile"), FIRST).expect("written");
         let state = world.path("state");
-        Some(Self { world, state, reach, patience: "60" })
-    }
-
-    /// The same with little patience for programs that hang.
-    pub(crate) fn impatient(self) -> Self {
-        Self { patience: "2", ..self }
+        Some(Self { world, state, reach })
     }
 
     /// The program with the flags of this site, and no programs to call but the fake ones.
@@ -50,7 +43,7 @@ impl Site {
             .args(["--backend", "jail", "--jail-template-snapshot", TEMPLATE, "--jail-dataset-parent", POOL])
             .arg(format!("--jail-pile-root={piles}/piles"))
             .arg(format!("--jail-bootstrap-pile={piles}/bootstrap.pile"))
-            .args(["--jail-relations-collection", &"a".repeat(64), "--admin-limit-s", self.patience])
+            .args(["--jail-relations-collection", &"a".repeat(64), "--admin-limit-s", "60"])
             .args(self.reach)
             .env("PATH", self.world.path("bin"))
             .env("HOME", self.world.root());

@@ -1,0 +1,170 @@
+//! A virtual machine's life, beside those of others.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::process::{self, Service, run, text};
+use crate::talk::Talk;
+use crate::world::World;
+
+const ALICE: &str = "playground-sbx-alice-2bd806c97f0e00af";
+const BOB: &str = "playground-sbx-bob-81b637d8fcd2c6da";
+/// The original's name of alice's machine, and one that no service here has made.
+const STRANGERS: [&str; 2] = ["playground-sbx-alice", "playground-sbx-zoe-0123456789abcdef"];
+
+/// A host with two machines of strangers on it, one of which runs, and the real program beside them.
+struct Host {
+    world: World,
+}
+
+impl Host {
+    fn new(what: &str) -> Option<Self> {
+        let world = World::new(what)?;
+        let file = world.word("own.yaml");
+        fs::write(&file, "images: []\nmounts: []\n").expect("written");
+        for name in STRANGERS {
+            world.told("limactl", ["create", "--tty=false", "--name", name, &file]);
+        }
+        world.told("limactl", ["start", "--tty=false", STRANGERS[0]]);
+        Some(Self { world })
+    }
+
+    fn playground<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        self.aimed(process::playground(words))
+    }
+
+    fn aimed(&self, mut command: Command) -> Command {
+        command
+            .args(["--backend", "lima", "--admin-limit-s", "60", "--state"])
+            .arg(self.world.path("state"))
+            .arg("--state-root")
+            .arg(self.world.path("root"))
+            .env("PATH", self.world.path("bin"))
+            .env("HOME", self.world.root())
+            .env("USER", "operator");
+        command
+    }
+
+    fn run<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Output {
+        run(self.playground(words))
+    }
+
+    fn told<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{}\n{}", text(&output.stderr), self.world.calls().join("\n"));
+        text(&output.stdout)
+    }
+
+    /// What a failure says.
+    fn refused<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+        let output = self.run(words);
+        assert!(output.status.code().is_some_and(|code| code != 0), "{output:?}");
+        text(&output.stderr)
+    }
+
+    /// Checks that there are these machines of ours in these states, and the strangers' as they were.
+    fn holds(&self, wanted: &[(&str, &str)]) {
+        let model = self.world.model();
+        let machines = model["machines"].as_object().expect("a map");
+        let found: Vec<_> =
+            machines.iter().map(|(name, its)| (name.as_str(), its["status"].as_str().expect("a state"))).collect();
+        let strangers = [(STRANGERS[0], "Running"), (STRANGERS[1], "Stopped")];
+        let mut all = [wanted, &strangers].concat();
+        all.sort_unstable();
+        assert_eq!(found, all);
+    }
+
+    fn tree(&self, rest: &str) -> PathBuf {
+        self.world.path("lima").join(ALICE).join("root").join(rest)
+    }
+
+    fn pile(&self) -> PathBuf {
+        self.world.path("state/sandbox/lima/piles").join(ALICE).join("self.pile")
+    }
+}
+
+#[test]
+fn a_machine_is_made_used_and_removed() {
+    let Some(host) = Host::new("a machine's life") else { return };
+    host.told(["user", "create", "alice", "--pile-unenforced"]);
+    host.holds(&[(ALICE, "Running")]);
+    host.told(["user", "create", "alice", "--pile-unenforced"]);
+    host.holds(&[(ALICE, "Running")]);
+    let attached: Value = serde_json::from_str(&host.told(["user", "attach", "alice"])).expect("one object");
+    assert_eq!(attached["session_id"], ALICE);
+    let mut talk = Talk::start(host.playground(["mcp"]));
+    let session = talk.open("alice");
+    assert_eq!(talk.exec(&session, "echo it\\'s \"$((1+1))\" >&2; exit 3"), "[stderr]\nit's 2\n[exit 3]");
+    talk.exec(&session, "echo mine >> /pile/self.pile");
+    assert_eq!(fs::read_to_string(host.pile()).expect("read"), "mine\n");
+    let odd = "a 'b\" $(id) c";
+    let write = json!({ "session": session, "path": odd, "text": "one\n" });
+    assert!(!talk.call("write_file", &write).1);
+    assert_eq!(fs::read_to_string(host.tree("root").join(odd)).expect("read"), "one\n");
+    assert_eq!(talk.call("read_file", &json!({ "session": session, "path": odd })), ("one\n".to_owned(), false));
+    let (said, is_fault) = talk.call("job_exec", &json!({ "session": session, "command": "true" }));
+    assert!(is_fault && said.contains("background"), "{said}");
+    talk.end();
+    host.told(["user", "destroy", "alice", "--yes"]);
+    host.holds(&[]);
+    assert_eq!(fs::read_to_string(host.pile()).expect("the pile stays"), "mine\n");
+    assert!(host.refused(["user", "destroy", "alice", "--yes"]).contains("alice"));
+}
+
+#[test]
+fn a_local_client_finds_every_machine_up_and_leaves_it_at_rest() {
+    let Some(host) = Host::new("the sweep of a local client") else { return };
+    for name in ["alice", "bob"] {
+        host.told(["user", "create", name]);
+    }
+    host.told(["user", "disable", "bob"]);
+    host.told(["clean", "--yes"]);
+    host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+    let talk = Talk::start(host.playground(["mcp"]));
+    host.holds(&[(ALICE, "Running"), (BOB, "Stopped")]);
+    talk.end();
+    host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+}
+
+#[test]
+fn a_service_starts_machines_at_its_beginning_and_stops_them_at_its_end() {
+    let Some(host) = Host::new("the sweep of a service") else { return };
+    for name in ["alice", "bob"] {
+        host.told(["user", "create", name]);
+    }
+    host.told(["user", "disable", "bob"]);
+    host.told(["clean", "--yes"]);
+    let mut service = Service::start(host.playground(["serve", "--bind", "127.0.0.1:0"]));
+    service.ready();
+    host.holds(&[(ALICE, "Running"), (BOB, "Stopped")]);
+    service.stop();
+    host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+}
+
+#[test]
+fn a_machine_that_does_not_heed_is_stopped_by_force() {
+    let Some(host) = Host::new("machines that do not stop") else { return };
+    host.told(["user", "create", "alice"]);
+    host.world.fault(&json!([{ "call": ["limactl", "stop", ALICE], "do": "fail" }]));
+    host.told(["clean", "--yes"]);
+    host.holds(&[(ALICE, "Stopped")]);
+    assert!(host.world.calls().contains(&format!("limactl stop --force {ALICE}")));
+}
+
+#[test]
+fn a_machine_of_a_strangers_that_has_the_name_is_left_alone() {
+    let Some(host) = Host::new("machines with our names") else { return };
+    host.world.told("limactl", ["create", "--tty=false", "--name", ALICE, &host.world.word("own.yaml")]);
+    for words in
+        [&["user", "create", "alice"][..], &["user", "attach", "alice"], &["user", "destroy", "alice", "--yes"]]
+    {
+        host.refused(words.iter().copied());
+        host.holds(&[(ALICE, "Stopped")]);
+    }
+    host.told(["clean", "--yes"]);
+    Talk::start(host.playground(["mcp", "--tenant", "bob"])).end();
+    host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+}
