@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 /// A SHA-256.
@@ -74,23 +75,13 @@ impl Hash {
 
     #[must_use]
     pub fn parse(hex: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if hex.len() != 2 * bytes.len() {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(hex.chunks(2)) {
-            if pair.iter().any(|digit| !digit.is_ascii_digit() && !(b'a'..=b'f').contains(digit)) {
-                return None;
-            }
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        HEXLOWER.decode(hex).ok()?.try_into().ok().map(Self)
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(f)
     }
 }
 

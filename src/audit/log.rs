@@ -1,8 +1,8 @@
 //! The one task that writes, off the path of a request.
 //!
-//! Lines wait for it in a queue with an end, are written many at a time, and are brought to the disk once a second: a
-//! host that loses its power may lose the last second, a process that is killed loses what was in the queue. A write that fails
-//! is tried again each second, and lines wait meanwhile; whether calls do too is the operator's choice.
+//! Lines wait for it in a queue with an end, those of a few milliseconds are written at a time, and are brought to the disk
+//! once a second: a host that loses its power may lose the last second, a process that is killed loses what was in the queue.
+//! A write that fails is tried again each second, and lines wait meanwhile; whether calls do too is the operator's choice.
 
 use std::fmt;
 use std::fs::File;
@@ -20,7 +20,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::oneshot;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Terms;
 use super::kept::Kept;
@@ -169,6 +169,8 @@ impl Writing {
             for tell in flushes {
                 let _ = tell.send(());
             }
+            // A write of its own for each line would cost a busy edge more than the calls' own reads and writes.
+            sleep(GATHERING).await;
         }
     }
 
@@ -242,6 +244,7 @@ impl fmt::Debug for Failures {
 /// Eight times the exchanges that an edge has under way at most, unless it was told otherwise.
 const MOST_WAITING: usize = 8192;
 const MOST_BATCH: usize = 512;
+const GATHERING: Duration = Duration::from_millis(5);
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// In looks, of which there is one a second.

@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use data_encoding::HEXLOWER;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use kit::tasks::Tasks;
@@ -182,8 +183,8 @@ fn credential(words: &[&str]) -> CredentialId {
         text.extend_from_slice(word.as_bytes());
     }
     let hash = digest(&SHA256, &text);
-    let short: String = hash.as_ref().iter().take(CREDENTIAL_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    CredentialId::new(format!("jwt-{short}"))
+    let short = hash.as_ref().get(..CREDENTIAL_BYTES).unwrap_or_default();
+    CredentialId::new(format!("jwt-{}", HEXLOWER.encode_display(short)))
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list grows, and what is not named is malformed")]

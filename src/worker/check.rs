@@ -9,6 +9,7 @@ mod listing;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use http::StatusCode;
 use http::header::HeaderValue;
 use kit::Secret;
@@ -130,7 +131,7 @@ fn instructions(answer: &Answer) -> Option<String> {
 fn stranger() -> Result<Secret, CheckFault> {
     let mut bytes = [0_u8; 32];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_unspecified| CheckFault::NoRandomness)?;
-    Ok(Secret::new(bytes.map(|byte| format!("{byte:02x}")).concat()))
+    Ok(Secret::new(HEXLOWER.encode(&bytes)))
 }
 
 impl Entrance {

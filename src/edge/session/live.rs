@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
@@ -58,23 +59,16 @@ impl SessionName {
     /// # Errors
     /// When it is none.
     pub fn parse(text: &str) -> Result<Self, NotAName> {
-        let digits = text.strip_prefix("s-").filter(|digits| digits.len() == NAME_LENGTH * 2).ok_or(NotAName)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit)) {
-            return Err(NotAName);
-        }
-        let mut bytes = [0; NAME_LENGTH];
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            let pair = digits.get(at..at + 2).ok_or(NotAName)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_digits| NotAName)?;
-        }
-        Ok(Self(bytes))
+        let digits = text.strip_prefix("s-").ok_or(NotAName)?;
+        let bytes = HEXLOWER.decode(digits.as_bytes()).map_err(|_digits| NotAName)?;
+        bytes.try_into().map(Self).map_err(|_length| NotAName)
     }
 }
 
 impl fmt::Display for SessionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("s-")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(f)
     }
 }
 

@@ -3,8 +3,9 @@
 //! The names are the original's, so that boxes that it made are found again. The digest keeps labels apart that look
 //! alike once they are made safe; it alone decides whose a name is.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
+use data_encoding::HEXLOWER;
 use kit::Tenant;
 use sha2::{Digest, Sha256};
 
@@ -56,15 +57,7 @@ fn safe(letter: char) -> char {
 }
 
 fn digest(tenant: &Tenant) -> String {
-    hex(&Sha256::digest(tenant.as_str().as_bytes()))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(&Sha256::digest(tenant.as_str().as_bytes()))
 }
 
 /// Of the label, for people who read `jls`.

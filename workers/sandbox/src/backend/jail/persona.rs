@@ -1,10 +1,10 @@
 //! The person that a tenant's sandbox appears as in the shared pile.
 
+use data_encoding::HEXLOWER;
 use kit::Tenant;
 use sha2::{Digest, Sha256};
 
 use super::fault::JailFault;
-use super::names::hex;
 
 /// The assistant of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ impl Persona {
         if text.len() > MOST_TENANT || text.trim() != text {
             return Err(JailFault::Persona(tenant.clone()));
         }
-        let digest = hex(&Sha256::new().chain_update(DOMAIN).chain_update([0]).chain_update(text).finalize());
+        let digest =
+            HEXLOWER.encode(&Sha256::new().chain_update(DOMAIN).chain_update([0]).chain_update(text).finalize());
         let id = digest.get(digest.len() - ID..).unwrap_or_default().to_owned();
         Ok(Self { label: format!("{text}{SUFFIX}"), id })
     }

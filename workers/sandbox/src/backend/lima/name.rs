@@ -1,5 +1,6 @@
 //! What a tenant's machine is called.
 
+use data_encoding::HEXLOWER;
 use kit::Tenant;
 use sha2::{Digest, Sha256};
 
@@ -23,7 +24,7 @@ impl Name {
         }
         let safe = safe.trim_end_matches('-');
         let digest = Sha256::digest(tenant.as_str());
-        let digest: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let digest = HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default());
         let gap = if safe.is_empty() { "" } else { "-" };
         Self(format!("{prefix}-{safe}{gap}{digest}"))
     }

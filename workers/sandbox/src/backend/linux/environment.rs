@@ -1,5 +1,6 @@
 //! The variables that a tenant's commands begin with: made from its profile alone, none is the host's.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::egress;
@@ -36,7 +37,7 @@ pub(super) fn environment(tenant: &str, pile: bool, profile: &Profile) -> Vec<(S
 /// Who the tenant's assistant is in its pile: the same on every host and for ever, as piles outlive sandboxes.
 fn persona(tenant: &str) -> String {
     let digest = Sha256::new().chain_update(PERSONA_DOMAIN).chain_update(tenant).finalize();
-    digest.iter().skip(digest.len() / 2).map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest.get(digest.len() / 2..).unwrap_or_default())
 }
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
