@@ -55,8 +55,7 @@ pub(super) fn addressed(
 ) -> Result<HeaderMap, Cause> {
     let mut headers = opening(upstream)?;
     if upstream.sends_tenant {
-        // A label that the original took may not fit a header; its worker is never the sandbox.
-        headers.insert(kit::header::TENANT, ours(principal.tenant().as_str())?);
+        headers.insert(kit::header::TENANT, ours(&kit::header::labelled(principal.tenant()))?);
         headers.insert(kit::header::REFERENCE, ours(&reference.to_string())?);
     }
     if let Some(session) = session {
@@ -126,7 +125,7 @@ fn mirrored(client: &HeaderMap, worker: &mut HeaderMap) {
 
 fn ours(text: &str) -> Result<HeaderValue, Cause> {
     HeaderValue::from_str(text).map_err(|_invalid| {
-        tracing::error!("a worker's header cannot be written; its token or its tenant's label holds other than ASCII");
+        tracing::error!("a worker's header cannot be written; its token holds other than ASCII");
         Cause::NoWorker
     })
 }

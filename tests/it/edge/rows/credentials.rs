@@ -50,6 +50,26 @@ async fn a_credential_is_looked_at_with_every_request_of_a_connection() {
 }
 
 #[tokio::test]
+async fn tenants_whose_names_differ_by_a_space_are_told_apart_by_the_worker() {
+    let worker = Worker::plain().await;
+    let edge = Setting::sandbox(&worker).start().await;
+    let labels = ["alice", "alice ", " alice", "al ice", "ａlice", "alice%20"];
+    let tokens: Vec<_> = (0..labels.len()).map(|number| format!("tok-{number}")).collect();
+    let accounts: Vec<_> = tokens.iter().map(String::as_str).zip(labels).collect();
+    write_store(&edge.store(), &accounts);
+    for token in &tokens {
+        let bearer = format!("Bearer {token}");
+        let answer = edge.ask(&[MODERN, &[("Authorization", bearer.as_str())]].concat(), MODERN_LIST).await;
+        assert_eq!(answer.status, 200, "{token}");
+    }
+    let arrivals = worker.arrivals(labels.len()).await;
+    let named =
+        arrivals.iter().map(|arrival| kit::header::tenant(arrival.header("x-playground-tenant").unwrap().as_bytes()));
+    let named: Vec<_> = named.map(|tenant| tenant.unwrap().to_string()).collect();
+    assert_eq!(named, labels);
+}
+
+#[tokio::test]
 async fn a_foreign_origin_is_forbidden_to_every_method_in_every_revision() {
     let worker = streaming().await;
     let setting = Setting::native(&[("alice", &worker)]);

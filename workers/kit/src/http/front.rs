@@ -15,10 +15,10 @@ use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use serde_json::Value;
 
 use super::Limits;
+use crate::Secret;
 use crate::handler::{CARRIED, Handler, INVALID_REQUEST, PARSE_ERROR, unaddressed_error};
-use crate::header::{BARRED, REFERENCE, TENANT};
+use crate::header::{BARRED, REFERENCE, TENANT, tenant};
 use crate::worker::{Caller, Worker};
-use crate::{Secret, Tenant};
 
 pub(super) type Answer = Response<BoxBody<Bytes, std::convert::Infallible>>;
 
@@ -87,18 +87,13 @@ impl Front {
 fn is_consistent(headers: &HeaderMap) -> bool {
     let mut tenants = headers.get_all(TENANT).iter();
     let first = tenants.next();
-    tenants.next().is_none() && first.is_none_or(|value| tenant(value).is_some())
-}
-
-fn tenant(value: &HeaderValue) -> Option<Tenant> {
-    // A tenant may be any text, so the bytes are UTF-8 and not only visible ASCII.
-    std::str::from_utf8(value.as_bytes()).ok().and_then(|label| Tenant::parse(label).ok())
+    tenants.next().is_none() && first.is_none_or(|value| tenant(value.as_bytes()).is_some())
 }
 
 fn caller(extensions: &Extensions) -> Caller {
     let headers = extensions.get::<http::request::Parts>().map(|parts| &parts.headers);
     Caller::Edge {
-        tenant: headers.and_then(|headers| headers.get(TENANT)).and_then(tenant),
+        tenant: headers.and_then(|headers| headers.get(TENANT)).and_then(|value| tenant(value.as_bytes())),
         reference: headers
             .and_then(|headers| headers.get(REFERENCE))
             .and_then(|value| value.to_str().ok())
