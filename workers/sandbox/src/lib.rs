@@ -5,6 +5,8 @@
 //! syscalls). [`Sandbox`] is the front door: it makes and destroys tenants for the operator and serves their tools.
 
 pub mod backend;
+pub mod bundle;
+mod folder;
 mod jobs;
 mod operator;
 mod provider;

@@ -10,6 +10,7 @@
 //! cancelled ends with its whole machine, which is started again, and nothing runs in the background. It cannot prove
 //! either that a pile is only appended to: root of the guest can do everything to what is mounted there.
 
+mod builder;
 mod machine;
 mod name;
 mod plan;
@@ -19,13 +20,14 @@ mod template;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::Tenant;
 use kit::tasks::Tasks;
 
+pub(crate) use self::builder::Builder;
 use self::machine::Machine;
 use self::name::Name;
 use self::record::{Kept, Records};
@@ -155,13 +157,16 @@ impl Inner {
         };
         kept.pile = self.records.settle_pile(&kept, self.bootstrap_pile.as_deref())?;
         if exists {
+            kept.has_faculties()?;
             machine.start().await?;
         } else {
+            kept.bundle = self.bundle(&kept).cloned();
             let text = template::render(&template::Facts {
                 settings: &self.settings,
                 own: &kept.settings,
                 common: &self.common,
                 pile: kept.pile.as_ref(),
+                bundle: kept.bundle.as_ref(),
                 tenant,
                 host: std::env::consts::OS,
             })
@@ -178,6 +183,12 @@ impl Inner {
         }
         self.records.keep(&kept)?;
         Ok(Provisioned { created, pile: kept.pile_state() })
+    }
+
+    /// The faculties that were built for machines, unless somebody says otherwise.
+    fn bundle(&self, kept: &Kept) -> Option<&PathBuf> {
+        let own = kept.settings.faculties.as_ref().or(self.common.faculties.as_ref());
+        self.settings.faculties.as_ref().filter(|_| own.is_none())
     }
 
     /// The pile that was asked for.
@@ -219,6 +230,7 @@ impl Inner {
         let machine = self.machine(tenant);
         let _alone = machine.alone().await;
         if !machine.is_live() {
+            kept.has_faculties()?;
             self.records.settle_pile(&kept, self.bootstrap_pile.as_deref())?;
             machine.start().await?;
         }
@@ -422,6 +434,10 @@ impl Backend for Lima {
         Box::pin(self.0.to_the_end(async move {
             let mut started = 0;
             for kept in this.records.all()?.into_iter().filter(|kept| !kept.disabled) {
+                if this.settings.faculties.is_some() && kept.bundle.as_ref() != this.bundle(&kept) {
+                    let (tenant, has) = (&kept.tenant, kept.bundle.as_deref().unwrap_or(Path::new("none")));
+                    tracing::warn!(%tenant, has = %has.display(), "a machine keeps the faculties that it was made with, and the sources have others; user destroy and user create make it again");
+                }
                 if this.machine(&kept.tenant).is_live() {
                     continue;
                 }

@@ -29,6 +29,16 @@ impl Name {
         Self(format!("{prefix}-{safe}{gap}{digest}"))
     }
 
+    /// That of the machine in which faculties are built; no label leads to it, since it ends with no digest.
+    pub(super) fn builder(prefix: &str) -> Self {
+        Self(format!("{prefix}{BUILDER}"))
+    }
+
+    /// The same, if it is one.
+    pub(super) fn of_builder(name: &str) -> Option<Self> {
+        name.strip_suffix(BUILDER).filter(|prefix| is_prefix(prefix)).map(Self::builder)
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -42,6 +52,9 @@ pub(super) fn is_prefix(text: &str) -> bool {
     };
     text.len() <= MOST_PREFIX && parts_are_good(text)
 }
+
+/// The original's.
+const BUILDER: &str = "-faculties-builder";
 
 const MOST_SAFE: usize = 16;
 const DIGEST_BYTES: usize = 8;

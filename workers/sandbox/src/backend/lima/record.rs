@@ -7,9 +7,9 @@
 //! ROOT/NAME/faculty-files/      views of a pile that lies elsewhere: hard links, so that nothing beside it is seen
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kit::Tenant;
@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::name::Name;
 use super::{Settings, step};
 use crate::backend::{BackendError, PileState, Provision};
+use crate::bundle::Cache;
+use crate::folder;
 use crate::settings::TenantSettings;
 
 /// The folders of all records and files.
@@ -36,6 +38,9 @@ pub(super) struct Kept {
     pub(super) disabled: bool,
     pub(super) settings: TenantSettings,
     pub(super) pile: Option<Pile>,
+    /// The bundle of faculties that the machine was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) bundle: Option<PathBuf>,
 }
 
 /// Where a tenant's pile lies on this host.
@@ -61,7 +66,7 @@ impl Records {
     pub(super) fn open(state: &Path, settings: &Settings) -> Result<Self, BackendError> {
         let (folder, root) = (state.join("lima"), settings.state_root.clone());
         for path in [&folder, &root] {
-            own_folder(path).map_err(|fault| step(format!("use the folder {}", path.display()), fault))?;
+            folder::own(path).map_err(|fault| step(format!("use the folder {}", path.display()), fault))?;
         }
         Ok(Self { folder, root, prefix: settings.instance_prefix.clone() })
     }
@@ -98,6 +103,9 @@ impl Records {
 
     pub(super) fn keep(&self, kept: &Kept) -> Result<(), BackendError> {
         let fault = |fault| step(format!("keep the record of {}", kept.tenant), fault);
+        if let Some(bundle) = &kept.bundle {
+            Cache::mark(bundle, self.name(&kept.tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
+        }
         let text = serde_json::to_vec_pretty(kept).map_err(|wrong| fault(io::Error::other(wrong)))?;
         kit::durable::replace(&self.path(&kept.tenant), 0o600, &text).map_err(fault)
     }
@@ -105,8 +113,11 @@ impl Records {
     /// Removes the record, last, and what the machine was made from. A pile stays.
     pub(super) fn forget(&self, tenant: &Tenant) -> Result<(), BackendError> {
         let fault = |fault| step(format!("forget the machine of {tenant}"), fault);
-        gone(fs::remove_dir_all(self.root.join(self.name(tenant).as_str()))).map_err(fault)?;
-        gone(fs::remove_file(self.path(tenant))).map_err(fault)
+        folder::gone(fs::remove_dir_all(self.root.join(self.name(tenant).as_str()))).map_err(fault)?;
+        if let Some(bundle) = self.find(tenant)?.and_then(|kept| kept.bundle) {
+            Cache::unmark(&bundle, self.name(tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
+        }
+        folder::gone(fs::remove_file(self.path(tenant))).map_err(fault)
     }
 
     /// Writes what a machine is made from.
@@ -114,7 +125,7 @@ impl Records {
         let folder = self.root.join(name.as_str());
         let path = folder.join("lima.yaml");
         let fault = |fault| step(format!("write {}", path.display()), fault);
-        own_folder(&folder).map_err(fault)?;
+        folder::own(&folder).map_err(fault)?;
         kit::durable::replace(&path, 0o600, text.as_bytes()).map_err(fault)?;
         Ok(path)
     }
@@ -144,8 +155,8 @@ impl Records {
         let name = self.name(&kept.tenant);
         let fault = |fault| step(format!("make the pile of {}", kept.tenant), fault);
         if pile.file.starts_with(self.pile_folder(&name)) {
-            own_folder(&self.folder.join("piles")).map_err(fault)?;
-            own_folder(&self.pile_folder(&name)).map_err(fault)?;
+            folder::own(&self.folder.join("piles")).map_err(fault)?;
+            folder::own(&self.pile_folder(&name)).map_err(fault)?;
             if !pile.file.exists() {
                 let content = bootstrap.map_or(Ok(Vec::new()), fs::read).map_err(fault)?;
                 kit::durable::replace(&pile.file, 0o644, &content).map_err(fault)?;
@@ -156,7 +167,7 @@ impl Records {
         let files = folder.join("faculty-files");
         let view = View { pile: files.join("pile"), key: pile.key.as_ref().map(|_| files.join("key")) };
         for path in [Some(&folder), Some(&files), Some(&view.pile), view.key.as_ref()].into_iter().flatten() {
-            own_folder(path).map_err(fault)?;
+            folder::own(path).map_err(fault)?;
         }
         link(&pile.file, &view.pile.join("self.pile")).map_err(fault)?;
         if let (Some(key), Some(place)) = (&pile.key, &view.key) {
@@ -181,7 +192,17 @@ impl Records {
 
 impl Kept {
     pub(super) fn new(tenant: &Tenant, spec: &Provision, pile: Option<Pile>) -> Self {
-        Self { tenant: tenant.clone(), disabled: false, settings: spec.settings.clone(), pile }
+        Self { tenant: tenant.clone(), disabled: false, settings: spec.settings.clone(), pile, bundle: None }
+    }
+
+    /// Finds the bundle that the machine mounts, without which it does not start.
+    pub(super) fn has_faculties(&self) -> Result<(), BackendError> {
+        let Some(bundle) = self.bundle.as_ref().filter(|bundle| !bundle.exists()) else { return Ok(()) };
+        let gone = format!(
+            "the faculties that it mounts at {} are gone; put them back, or make it again with user destroy and user create",
+            bundle.display()
+        );
+        Err(step(format!("start the machine of {}", self.tenant), io::Error::other(gone)))
     }
 
     pub(super) fn pile_state(&self) -> PileState {
@@ -218,23 +239,6 @@ fn read(path: &Path) -> Result<Kept, BackendError> {
     serde_json::from_slice(&text).map_err(|wrong| fault(io::Error::other(wrong)))
 }
 
-/// A folder of this user's own, that nobody else can write to.
-fn own_folder(path: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).recursive(false).create(path) {
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().mode(0o700).recursive(true).create(path)?;
-        }
-        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return Err(fault),
-        Ok(()) | Err(_) => {}
-    }
-    let found = fs::symlink_metadata(path)?;
-    let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    if !found.is_dir() || !is_own || found.permissions().mode() & 0o022 != 0 {
-        return Err(io::Error::other("it is not a folder of this user's alone"));
-    }
-    Ok(())
-}
-
 /// A second name of the very file; another file that has it is in the way.
 fn link(file: &Path, place: &Path) -> io::Result<()> {
     match fs::hard_link(file, place) {
@@ -251,13 +255,6 @@ fn link(file: &Path, place: &Path) -> io::Result<()> {
             "{} lies on another file system: choose --state-root on that of the pile",
             place.display()
         ))),
-        done => done,
-    }
-}
-
-fn gone(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     }
 }

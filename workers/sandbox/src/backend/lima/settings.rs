@@ -20,6 +20,8 @@ pub struct Settings {
     pub template: Option<PathBuf>,
     /// The sources of the programs that tenants find at `/opt/faculties`.
     pub faculties_src: Option<PathBuf>,
+    /// The bundle that was built of them, which machines that are made from now on mount.
+    pub faculties: Option<PathBuf>,
     /// A pile of the operator's for the tenant that is made next, with its key beside it.
     pub faculty_pile: Option<PathBuf>,
     /// The user that `limactl` makes in a machine.
@@ -38,6 +40,7 @@ impl Settings {
             state_root,
             template: None,
             faculties_src: None,
+            faculties: None,
             faculty_pile: None,
             user,
             admin_limit_s: 600,
@@ -63,9 +66,6 @@ impl Settings {
         let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
         if self.user.is_empty() || self.user.starts_with('-') || !self.user.chars().all(plain) {
             return refuse(format!("`{}` is no user for a machine; name one with PLAYGROUND_LIMA_USER", self.user));
-        }
-        if let Some(source) = &self.faculties_src {
-            tracing::warn!(source = %source.display(), "faculties are not built by this release; name a folder of built ones with the setting faculties");
         }
         Ok(())
     }

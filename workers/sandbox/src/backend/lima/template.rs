@@ -2,7 +2,7 @@
 //! anything but text.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kit::Tenant;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use serde_saphyr::{DoubleQuoted, LitString, ser_options, to_string_with_options}
 
 use super::Settings;
 use super::record::Pile;
+use crate::bundle::recipe;
 use crate::settings::{Size, TenantSettings};
 
 /// What a template is made of.
@@ -18,6 +19,8 @@ pub(super) struct Facts<'a> {
     pub(super) own: &'a TenantSettings,
     pub(super) common: &'a TenantSettings,
     pub(super) pile: Option<&'a Pile>,
+    /// The faculties, where nobody says otherwise.
+    pub(super) bundle: Option<&'a PathBuf>,
     pub(super) tenant: &'a Tenant,
     /// The operating system of this host.
     pub(super) host: &'a str,
@@ -81,12 +84,11 @@ pub(super) fn render(facts: &Facts<'_>) -> io::Result<String> {
     let mac = (*host == "macos").then_some(());
     let memory = own.memory.or(common.memory).unwrap_or(MEMORY);
     let disk = own.disk.or(common.disk).unwrap_or(DISK);
-    let mebibytes = |size: Size| format!("{}MiB", size.bytes() >> 20);
     let cpus = own
         .cpu_percent
         .or(common.cpu_percent)
         .map_or(CPUS, |percent| u32::try_from(percent.div_ceil(100)).unwrap_or(CPUS));
-    let faculties = own.faculties.as_ref().or(common.faculties.as_ref());
+    let faculties = own.faculties.as_ref().or(common.faculties.as_ref()).or(facts.bundle);
     let mut mounts = Vec::new();
     if let Some(pile) = pile {
         mounts.push(Mount { location: text(&pile.folder())?, mount_point: "/pile", writable: true });
@@ -110,9 +112,42 @@ pub(super) fn render(facts: &Facts<'_>) -> io::Result<String> {
         provision: vec![Provision { mode: "system", script: LitString(script(facts, faculties.is_some())) }],
         user: User { name: &settings.user },
     };
+    written(&template)
+}
+
+/// The template of the machine in which faculties are built.
+///
+/// # Errors
+/// When a path is no text.
+pub(super) fn builder(user: &str, sources: &Path, scratch: &Path, host: &str) -> io::Result<String> {
+    let mac = (host == "macos").then_some(());
+    let mounts = vec![
+        Mount { location: text(sources)?, mount_point: recipe::SOURCES, writable: false },
+        Mount { location: text(scratch)?, mount_point: recipe::SCRATCH, writable: true },
+    ];
+    written(&Template {
+        base: None,
+        vm_type: mac.map(|()| "vz"),
+        mount_type: mac.map(|()| "virtiofs"),
+        images: images(),
+        cpus: CPUS,
+        memory: mebibytes(MEMORY),
+        disk: mebibytes(DISK),
+        mounts,
+        containerd: Containerd { system: false, user: false },
+        provision: Vec::new(),
+        user: User { name: user },
+    })
+}
+
+fn mebibytes(size: Size) -> String {
+    format!("{}MiB", size.bytes() >> 20)
+}
+
+fn written(template: &Template<'_>) -> io::Result<String> {
     // One line a value, so that people find their way.
     let options = ser_options! { prefer_block_scalars: false };
-    to_string_with_options(&template, options).map_err(io::Error::other)
+    to_string_with_options(template, options).map_err(io::Error::other)
 }
 
 /// A path, which has to be text and is always quoted.
@@ -191,6 +226,7 @@ mod tests {
             own: &own,
             common: &common,
             pile: pile.as_ref(),
+            bundle: settings.faculties.as_ref(),
             tenant: &tenant,
             host: if label == "mac" { "macos" } else { "linux" },
         };
@@ -271,6 +307,7 @@ mod tests {
                 own: &TenantSettings::default(),
                 common: &TenantSettings::default(),
                 pile: Some(&viewed("/view")),
+                bundle: None,
                 tenant: &Tenant::parse(label).unwrap(),
                 host: "linux",
             },
