@@ -20,6 +20,8 @@ mod act;
 #[cfg(feature = "mcp-http")]
 mod audit;
 mod backend;
+#[cfg(feature = "mcp-http")]
+mod bundle;
 #[cfg(feature = "tls")]
 mod cert;
 #[cfg(feature = "mcp-http")]
@@ -36,6 +38,7 @@ mod doctor;
 mod door;
 #[cfg(feature = "mcp-http")]
 mod exec;
+mod faculties;
 mod failure;
 #[cfg(feature = "mcp-http")]
 mod grant;
@@ -75,6 +78,7 @@ mod status;
 mod store;
 #[cfg(feature = "mcp-http")]
 mod streams;
+mod teller;
 #[cfg(feature = "mcp-http")]
 mod token;
 #[cfg(feature = "mcp-http")]
@@ -165,6 +169,8 @@ enum Verb {
     Clean(Box<clean::Clean>),
     #[cfg(feature = "mcp-http")]
     Sandbox(sandbox::Sandbox),
+    #[cfg(feature = "mcp-http")]
+    Bundle(bundle::Bundle),
     /// Look at the record of calls, and check that it was not changed.
     #[cfg(feature = "mcp-http")]
     Audit(audit::Audit),
@@ -192,7 +198,6 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let verbosity = Verbosity::new(line.verbose, line.quiet);
     telemetry::start(verbosity);
-    #[cfg(feature = "mcp-http")]
     if line.quiet {
         say::be_quiet();
     }
@@ -240,6 +245,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "mcp-http")]
         Verb::Sandbox(sandbox) => sandbox.run(),
         #[cfg(feature = "mcp-http")]
+        Verb::Bundle(bundle) => bundle.run(),
+        #[cfg(feature = "mcp-http")]
         Verb::CheckConfig(check) => {
             return check.run(verbosity).map_or_else(|failure| report(&failure), ExitCode::from);
         }
@@ -277,6 +284,7 @@ impl Verb {
             Self::Invite(invite) => invite.is_for_programs(),
             Self::Grant(grant) => grant.is_for_programs(),
             Self::Session(session) => session.is_for_programs(),
+            Self::Bundle(bundle) => bundle.is_for_programs(),
             Self::Client(client) => client.is_for_programs(),
             #[cfg(feature = "tls")]
             Self::Cert(_) => false,

@@ -1,6 +1,6 @@
 //! Which backend isolates tenants, by the original's flags and with its defaults.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sandbox::OpenError;
@@ -105,7 +105,8 @@ struct Lima {
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     template: Option<PathBuf>,
 
-    /// The sources of the faculties that machines find at /opt/faculties; none without it.
+    /// The sources of the faculties that machines find at /opt/faculties; none without it. What is not built yet is built
+    /// before anything else, as by `playground bundle build`; a machine keeps those that it was made with.
     #[arg(long, hide_short_help = true, value_name = "DIR", env = "PLAYGROUND_FACULTIES_SRC")]
     faculties_src: Option<PathBuf>,
 
@@ -173,6 +174,11 @@ impl Backend {
         self.backend.or(file.backend().map(Name::from)).unwrap_or_else(Name::own).word()
     }
 
+    /// Where the sources of the faculties are, by the command line or the environment.
+    pub(super) fn faculties_src(&self) -> Option<&Path> {
+        self.lima.faculties_src.as_deref()
+    }
+
     fn over(&self, said: Option<Name>, mut jail: jail::Settings, mut lima: lima::Settings) -> Result<Kind, Failure> {
         if let Some(limit) = self.admin_limit_s {
             (jail.admin_limit_s, lima.admin_limit_s) = (limit, limit);
@@ -224,7 +230,11 @@ impl Lima {
             instance_prefix: self.instance_prefix.clone().unwrap_or(settings.instance_prefix),
             state_root: self.state_root.clone().unwrap_or(settings.state_root),
             template: self.template.clone().or(settings.template),
-            faculties_src: self.faculties_src.clone().or(settings.faculties_src),
+            faculties_src: self
+                .faculties_src
+                .clone()
+                .filter(|path| !path.as_os_str().is_empty())
+                .or(settings.faculties_src),
             faculty_pile: self.faculty_pile.clone(),
             ..settings
         }
@@ -277,7 +287,8 @@ impl From<file::Backend> for Name {
     }
 }
 
-fn lima_settings() -> lima::Settings {
+/// What is so of machines where nothing is said.
+pub(super) fn lima_settings() -> lima::Settings {
     let user = variable("PLAYGROUND_LIMA_USER").or_else(|| variable("USER")).unwrap_or_default();
     lima::Settings::at(std::env::temp_dir().join("playground-sandbox"), user, surroundings())
 }
@@ -293,6 +304,6 @@ fn surroundings() -> Surroundings {
 }
 
 /// A variable that is there, not empty, and text.
-fn variable(name: &str) -> Option<String> {
+pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
 }

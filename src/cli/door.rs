@@ -3,10 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use kit::tasks::Tasks;
+use rustix::process::{Signal, getpid, kill_process};
 use sandbox::Sandbox;
 use sandbox::backend::Kind;
 
 use super::backend::Backend;
+use super::faculties::{self, Held};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use crate::admin::talk::{AskError, Asking};
@@ -19,17 +21,38 @@ use crate::worker::handoff;
 /// An open way.
 pub(super) enum Door {
     Running(StateDir),
-    /// The lock keeps a service from starting meanwhile.
-    Own(Sandbox, Tasks, Lock),
+    /// The lock keeps a service from starting meanwhile; the bundle is what machines mount that are made.
+    Own(Sandbox, Tasks, Lock, Option<Held>),
 }
 
 impl Door {
     /// Finds the way. It opens the sandboxes here only when no service has them.
     pub(super) async fn open(state: &StateDir, place: &Place, backend: &Backend) -> Result<Self, Failure> {
         match state.lock() {
-            Ok(lock) => Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), lock)),
+            Ok(lock) => Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), lock, None)),
             Err(StateError::Held(_)) => Ok(Self::Running(state.clone())),
             Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// The same for whoever makes a sandbox, with all that one is to have. A running service has seen to that itself.
+    pub(super) async fn open_to_make(state: &StateDir, place: &Place, backend: &Backend) -> Result<Self, Failure> {
+        let lock = match state.lock() {
+            Ok(lock) => lock,
+            Err(StateError::Held(_)) => return Ok(Self::Running(state.clone())),
+            Err(fault) => return Err(fault.into()),
+        };
+        let ready = faculties::ready(backend, backend.kind(place)?, faculties::stopped()).await?;
+        Ok(Self::Own(own(state, ready.kind).await?, Tasks::new(), lock, ready.held))
+    }
+
+    /// Lets a signal end this process at once, as it does by the system's default. A build takes that away for good.
+    pub(super) fn end_when_told(&self) {
+        if let Self::Own(_, tasks, _, Some(Held { built: true, .. })) = self {
+            tasks.start(async {
+                faculties::stopped().await;
+                let _ = kill_process(getpid(), Signal::KILL);
+            });
         }
     }
 
@@ -52,7 +75,7 @@ impl Door {
     async fn begin(&self, request: &Request) -> Result<Asking, Failure> {
         let begun = match self {
             Self::Running(state) => Asking::begin(&state.operator_socket(), request).await,
-            Self::Own(sandbox, tasks, _) => {
+            Self::Own(sandbox, tasks, ..) => {
                 let (ours, theirs) = handoff::pair().map_err(anyhow::Error::new)?;
                 let sandbox = sandbox.clone();
                 tasks.start(async move { operate::converse(&sandbox, theirs, None).await });
@@ -66,7 +89,7 @@ impl Door {
     pub(super) async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Running(_) => Ok(()),
-            Self::Own(sandbox, _tasks, _lock) => sandbox.leave().await.map_err(Failure::new),
+            Self::Own(sandbox, _tasks, _lock, _bundle) => sandbox.leave().await.map_err(Failure::new),
         }
     }
 }

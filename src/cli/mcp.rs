@@ -6,6 +6,7 @@ use sandbox::backend::{BackendError, Pile};
 use sandbox::{Sandbox, ServeError};
 
 use super::backend::Backend;
+use super::faculties;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use crate::sandboxes;
@@ -37,9 +38,9 @@ impl Mcp {
 
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
-        let kind = self.backend.kind(&self.place)?;
+        let ready = faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
         let state = self.place.open()?;
-        let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)?;
+        let sandbox = sandboxes::open(&state.sandbox(), ready.kind).await.map_err(Failure::from)?;
         let begun = async {
             sandbox.reattach().await?;
             self.choose(&sandbox).await

@@ -11,6 +11,7 @@ use kit::{Secret, Tenant};
 
 use super::backend::Backend;
 use super::door::Door;
+use super::faculties;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{act, say, serve, spelled, store, user};
@@ -63,7 +64,7 @@ impl Quickstart {
         self.tenant(&state).await?;
         let token_file = state.tokens()?.join(format!("{}.token", self.user));
         let token = self.token(&state, &token_file).await?;
-        let config = self.config(state, verbosity)?;
+        let (config, _held) = faculties::serving(&self.backend, self.config(state, verbosity)?).await?;
         let again = config.clone();
         let app = match app::build(
             config,
@@ -87,11 +88,12 @@ impl Quickstart {
 
     /// Makes the tenant's sandbox where it is not there yet.
     async fn tenant(&self, state: &StateDir) -> Result<(), Failure> {
-        let door = match Door::open(state, &self.place, &self.backend).await? {
+        let door = match Door::open_to_make(state, &self.place, &self.backend).await? {
             // Two services on one state would each believe that the sandboxes are theirs.
             Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
             own @ Door::Own(..) => own,
         };
+        door.end_when_told();
         let made = door
             .ask(Request::Create {
                 tenant: self.user.clone(),

@@ -1,7 +1,6 @@
 //! Where words go: data to stdout, talk to stderr.
 
 use std::io::{self, Write as _};
-#[cfg(feature = "mcp-http")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a line of data, the thing that was asked for.
@@ -11,9 +10,8 @@ pub(super) fn data(text: &str) {
 }
 
 /// Writes a line for the person who watches, unless they asked for silence.
-#[cfg(feature = "mcp-http")]
 pub(super) fn talk(text: &str) {
-    if !QUIET.load(Ordering::Relaxed) {
+    if !is_quiet() {
         insist(text);
     }
 }
@@ -24,9 +22,13 @@ pub(super) fn insist(text: &str) {
 }
 
 /// From here only what went wrong is said. One process has one person to talk to, so this is the process's own.
-#[cfg(feature = "mcp-http")]
 pub(super) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether only that is.
+pub(super) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
 }
 
 /// A text as one word of a shell.
@@ -40,7 +42,6 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-#[cfg(feature = "mcp-http")]
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 #[cfg(all(test, feature = "mcp-http"))]

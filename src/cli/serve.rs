@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use super::acme::Acme;
 use super::backend::Backend;
+use super::faculties;
 use super::failure::{Code, Failure};
 use super::oauth::OAuthState;
 use super::place::{Door, Place};
@@ -181,8 +182,10 @@ impl Serve {
         self.bind = bound.first.or(self.bind);
         self.redirect_bind = bound.second.or(self.redirect_bind);
         let config = self.config(verbosity)?;
+        let backend = self.backend.clone();
         let again = Arc::new(move || self.config(verbosity).map_err(|fault| fault.to_string().into()));
         super::on_runtime_at_once(async {
+            let (config, _held) = faculties::serving(&backend, config).await?;
             let app = match app::build(config, sockets, Notify::as_asked(), again).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::backend::Backend;
 use super::door;
+use super::faculties;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled};
@@ -108,7 +109,8 @@ impl Half {
         let listener = handed.map_or_else(|| TcpListener::bind(listen), Ok);
         let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
-        let sandbox = door::own(&state, self.backend.kind(&self.place)?).await?;
+        let ready = faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
+        let sandbox = door::own(&state, ready.kind).await?;
         sandbox.reattach().await.map_err(Failure::new)?;
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);

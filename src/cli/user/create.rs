@@ -75,7 +75,8 @@ impl Create {
         let decided = settings != TenantSettings::default();
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.place, &self.backend).await?;
+        let door = Door::open_to_make(&state, &self.place, &self.backend).await?;
+        door.end_when_told();
         if brings && door.is_running() {
             return Err(Failure::message(Code::Failed, "a running service cannot be given a pile that lies elsewhere")
                 .hint("end the service on this state first"));

@@ -66,7 +66,7 @@ impl Import {
         };
         let content = Content { meta, typed, files, pile };
         let state = self.place.open()?;
-        let door = Door::open(&state, &self.place, &self.backend).await?;
+        let door = Door::open_to_make(&state, &self.place, &self.backend).await?;
         let done = self.make(&state, &door, content, &mut signals).await;
         let closed = door.close().await;
         done?;
