@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from . import processes, remote
+from . import builder, processes, remote
 from .world import TEMPLATE, Failed, Refused
 
 LONGEST_SOCKET = 104
@@ -184,9 +184,17 @@ def shell(world, words):
             place = tree_of(world, name) + mount["mountPoint"]
             os.makedirs(place, exist_ok=True)
             binds.append((mount["location"], mount["mountPoint"], "rw" if mount.get("writable") == "true" else "ro"))
-    environment = {"HOME": "/root", "USER": "operator", "TERM": "dumb"}
+    environment = {"HOME": "/root", "USER": "operator", "TERM": "dumb", "PATH": processes.GUEST_PATH}
+    if builder.is_builder(name):
+        for _, place, _ in builder.binds():
+            os.makedirs(tree_of(world, name) + place, exist_ok=True)
+        binds += builder.binds()
+        environment["PATH"] = builder.path(processes.GUEST_PATH)
     words = processes.entering(tree_of(world, name), binds, chosen.get("--workdir", "/"), command)
-    return remote.relay(words, {**environment, "PATH": processes.GUEST_PATH})
+    code = remote.relay(words, environment)
+    if builder.is_builder(name) and code == builder.REFUSED:
+        raise Refused(f"a program of the builder, by {command}")
+    return code
 
 
 VERBS = {"list": list_, "create": create, "start": start, "stop": stop, "delete": delete, "shell": shell}
