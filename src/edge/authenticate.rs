@@ -4,6 +4,8 @@
 //! exists. Failures are charged to the caller's address; a valid credential passes whatever others behind the same
 //! address have done. When refusals of all addresses together are many, they are told with patience.
 
+mod met;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use crate::edge::client::Client;
 use crate::edge::gate::Gate;
 use crate::edge::patience::Patience;
 use crate::edge::{Bounded, Cause, Head, Rates, Rejection};
-use crate::identity::Principal;
 use crate::identity::store::{Credentials, Life, Verdict};
+use crate::identity::{Pass, Principal};
+use met::Met;
 
 /// Whoever knows the live credentials.
 pub trait Authority: Send + Sync + 'static {
@@ -36,6 +39,7 @@ pub(crate) struct Authenticate {
     failures: Buckets<Client>,
     /// One for all: strangers have as many addresses as they like.
     patience: Patience<()>,
+    met: Met,
 }
 
 /// A request with a live credential.
@@ -52,6 +56,7 @@ impl Authenticate {
             authority,
             failures: Buckets::new(each, rates.failures_burst, rates.most_addresses),
             patience: Patience::new(told, rates.most_held_back),
+            met: Met::default(),
         }
     }
 
@@ -68,6 +73,23 @@ impl Authenticate {
         }
     }
 
+    /// Tells of a tenant that nobody has made here, when another server lets it in for the first time.
+    fn meet(&self, head: &Head, principal: &Principal) -> Result<(), Cause> {
+        let is_strange = matches!(principal.pass(), Some(Pass::Elsewhere { .. }));
+        if !is_strange || !self.met.is_first(principal.tenant()) {
+            return Ok(());
+        }
+        let told = head.notes.record().map_or(Ok(()), |record| record.meets(principal));
+        match told {
+            Ok(()) => {
+                let (tenant, credential) = (principal.tenant(), principal.credential());
+                tracing::info!(%tenant, %credential, "a tenant of another server's tokens is seen for the first time");
+            }
+            Err(_) => self.met.forget(principal.tenant()),
+        }
+        told
+    }
+
     async fn who(&self, head: &Head) -> Result<Principal, Rejection> {
         let presented = head.headers.get(AUTHORIZATION).ok_or(Cause::NoCredential)?;
         let token = presented.to_str().ok().and_then(bearer);
@@ -78,6 +100,7 @@ impl Authenticate {
         match verdict {
             Verdict::Known(principal) => {
                 head.notes.comes_from(&principal)?;
+                self.meet(head, &principal)?;
                 Span::current()
                     .record("tenant", field::display(principal.tenant()))
                     .record("credential", field::display(principal.credential()));

@@ -20,6 +20,8 @@ pub enum What {
     Allowed,
     /// A person has shown an invite that does not count.
     Refused,
+    /// A person has not let a client in.
+    Declined,
     /// A client has got its first tokens.
     Issued,
     Renewed,
@@ -35,6 +37,7 @@ impl What {
         match self {
             Self::Allowed => "(login allowed)",
             Self::Refused => "(login refused)",
+            Self::Declined => "(login declined)",
             Self::Issued => "(tokens issued)",
             Self::Renewed => "(tokens renewed)",
             Self::Replayed => "(replay, login revoked)",

@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::audit::line::{bounded, masked, rfc3339};
 use crate::audit::{Arguments, Entry, Log, Slot, Stated};
 use crate::edge::Cause;
+use crate::edge::meters::Outcome;
 use crate::identity::Principal;
 use crate::oauth::Event;
 
@@ -62,6 +63,24 @@ impl Audited {
         Ok(())
     }
 
+    /// Records at once that a tenant was let in whom nobody has made here.
+    ///
+    /// # Errors
+    /// When it must be recorded and cannot be.
+    pub(crate) fn meets(&self, principal: &Principal) -> Result<(), Cause> {
+        let Some(arrival) = self.arrival.get() else { return Ok(()) };
+        let slot = self.log.place().ok_or(Cause::NotRecorded)?;
+        let entry = Entry {
+            tenant: principal.tenant().to_string(),
+            credential: principal.credential().to_string(),
+            method: Some(FIRST_SEEN.to_owned()),
+            outcome: Outcome::Ok.word(),
+            ..Entry::default()
+        };
+        self.log.record(slot, arrival.told(entry));
+        Ok(())
+    }
+
     /// What has become of a login.
     pub(crate) fn tells_of(&self, event: Event) {
         let _ = self.login.set(event);
@@ -104,18 +123,25 @@ impl Audited {
             (None, None) => return,
         };
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.log.record(
-            slot,
-            Entry {
-                time: rfc3339(kit::clock::since_epoch()),
-                reference: arrival.reference.clone(),
-                address: arrival.address.clone(),
-                http: arrival.http.clone(),
-                ..entry
-            },
-        );
+        self.log.record(slot, arrival.told(entry));
     }
 }
+
+impl Arrival {
+    /// The same entry with what was known at once, and the time.
+    fn told(&self, entry: Entry) -> Entry {
+        Entry {
+            time: rfc3339(kit::clock::since_epoch()),
+            reference: self.reference.clone(),
+            address: self.address.clone(),
+            http: self.http.clone(),
+            ..entry
+        }
+    }
+}
+
+/// What stands where a method does, as for what becomes of a login.
+const FIRST_SEEN: &str = "(tenant first seen)";
 
 /// Longer than any method's name.
 const MOST_WORD: usize = 64;

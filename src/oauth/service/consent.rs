@@ -69,6 +69,8 @@ impl Service {
             );
         };
         if form.get("decision") != Some("allow") {
+            *told = Some(Event { what: What::Declined, tenant: None, grant: None, client: Some(ask.client.clone()) });
+            tracing::info!(client = %ask.client, "a person has not allowed a client");
             let fault = Fault::new(Reason::AccessDenied, "The person did not allow it.");
             let address = self.told(&fault, &to, ask.state.as_deref());
             // Anyone may register, or publish a document, and send people here to be sent on (RFC 9700, 4.11).

@@ -61,6 +61,7 @@ fn a_client_logs_in_calls_refreshes_and_gives_back_at_a_running_service() {
     let request = between(&page, r#"name="request" value=""#, "\"");
     let wrong = format!("request={request}&invite=pgi-00000-00000-00000-00000-00000&decision=allow");
     assert_eq!(ask(address, "POST", "/oauth/authorize", form, &wrong).0, 400);
+    assert_eq!(ask(address, "POST", "/oauth/authorize", form, &format!("request={request}&decision=deny")).0, 200);
     let body = format!("request={request}&invite={}&decision=allow", invite.trim());
     let (status, page) = ask(address, "POST", "/oauth/authorize", form, &body);
     assert_eq!(status, 200, "{page}");
@@ -90,9 +91,10 @@ fn a_client_logs_in_calls_refreshes_and_gives_back_at_a_running_service() {
     let lines: Vec<serde_json::Value> = record.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let told: Vec<_> = lines.iter().filter(|line| line["client"] == client.as_str()).collect();
     let methods: Vec<_> = told.iter().filter_map(|line| line["method"].as_str()).collect();
-    assert_eq!(methods, ["(login refused)", "(login allowed)", "(tokens issued)"], "{record}");
-    assert_eq!((&told[1]["tenant"], &told[1]["status"]), (&"alice".into(), &200.into()));
-    let grant = told[2]["credential"].as_str().expect("a grant");
+    assert_eq!(methods, ["(login refused)", "(login declined)", "(login allowed)", "(tokens issued)"], "{record}");
+    assert_eq!((&told[1]["tenant"], &told[1]["status"]), (&"".into(), &200.into()), "whose it would be nobody said");
+    assert_eq!((&told[2]["tenant"], &told[2]["status"]), (&"alice".into(), &200.into()));
+    let grant = told[3]["credential"].as_str().expect("a grant");
     let of_grant =
         |method: &str| lines.iter().filter(|line| line["method"] == method && line["credential"] == grant).count();
     assert_eq!(
