@@ -117,8 +117,59 @@ fn without_the_test_door_nothing_on_this_machine_is_asked() {
     let mut service = serve(place.path(), &[]);
     let address = service.ready();
     assert_eq!(post(address, "/", Some(&issuer.token("alice", AUDIENCE, 300)), &[], INITIALIZE).status, 401);
-    service.line_with("localhost leads to a loopback address, where nothing is fetched from");
+    let told = service.line_with("localhost leads to a loopback address, where nothing is fetched from");
+    assert!(!told.contains("allow_private"), "that would not help: {told}");
     service.stop();
+}
+
+#[test]
+fn a_refused_private_address_is_told_with_the_option_that_allows_it() {
+    let (worker, issuer) = (FakeWorker::start(Manner::Answers), Issuer::start());
+    let place = issuer.place(&worker);
+    let file = place.path().join("playground.toml");
+    let config = std::fs::read_to_string(&file).expect("text");
+    let keys = format!("jwks_url = \"{}/keys\"", issuer.server.address());
+    std::fs::write(&file, config.replace(&keys, "jwks_url = \"https://10.255.255.1/keys\"")).expect("written");
+    let mut service = serve(place.path(), &[]);
+    let address = service.ready();
+    assert_eq!(post(address, "/", Some(&issuer.token("alice", AUDIENCE, 300)), &[], INITIALIZE).status, 401);
+    let told = service.line_with("10.255.255.1 leads to a private address, where nothing is fetched from");
+    assert!(told.contains("say allow_private = true in [oauth.external]"), "{told}");
+    service.stop();
+}
+
+#[test]
+fn a_tenant_that_another_server_lets_in_has_a_line_of_its_own_when_it_comes_first() {
+    let (worker, issuer) = (FakeWorker::start(Manner::Answers), Issuer::start());
+    let place = issuer.place(&worker);
+    let file = place.path().join("playground.toml");
+    let config = std::fs::read_to_string(&file).expect("text");
+    std::fs::write(&file, format!("state = \"state\"\n{config}")).expect("written");
+    let mut service = serve(place.path(), &["--dangerously-fetch-from-loopback", "ca.pem"]);
+    let address = service.ready();
+    let status = |token: &str| post(address, "/", Some(token), &[], INITIALIZE).status;
+    assert_eq!(status(PUBLIC), 200, "this one was made here");
+    for _ in 0..2 {
+        assert_eq!(status(&issuer.token("alice", AUDIENCE, 300)), 200);
+        assert_eq!(status(&issuer.token("mallory", AUDIENCE, -300)), 401, "it does not count");
+        assert_eq!(status(&issuer.token("bob", AUDIENCE, 300)), 403, "there is no worker of his");
+    }
+    service.signal(rustix::process::Signal::TERM);
+    service.ended_within(PATIENCE);
+    let rest = service.rest();
+    let log = format!("{}\n{rest}", service.log.join("\n"));
+    assert_eq!(log.matches("is seen for the first time").count(), 2, "{log}");
+    let record = std::fs::read_to_string(place.path().join("state/audit.jsonl")).expect("calls are on record");
+    let lines: Vec<Value> = record.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let first: Vec<_> = lines.iter().filter(|line| line["method"] == "(tenant first seen)").collect();
+    let whose: Vec<_> = first.iter().filter_map(|line| line["tenant"].as_str()).collect();
+    assert_eq!(whose, ["alice", "bob"], "{record}");
+    for line in first {
+        let of_call = |other: &&Value| other["ref"] == line["ref"] && other["credential"] == line["credential"];
+        assert_eq!(lines.iter().filter(of_call).count(), 2, "and the call has its own: {record}");
+        assert!(line["credential"].as_str().is_some_and(|id| id.starts_with("jwt-")), "{line}");
+        assert_eq!(line["address"], "127.0.0.1", "{line}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::Algorithm;
+use kit::special::Special;
 use kit::tasks::Tasks;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -48,6 +49,15 @@ enum Unseen {
     Metadata(HttpsUrl),
     #[error("the document at {0}")]
     Keys(HttpsUrl, #[source] NoKeys),
+}
+
+impl Unseen {
+    /// What its operator can do, where that is not plain.
+    fn remedy(&self) -> Option<&'static str> {
+        let is_private =
+            matches!(self, Self::Unanswered(Unanswered::Special { special: Special::Private | Special::Own, .. }));
+        is_private.then_some("if the issuer is there, say allow_private = true in [oauth.external]")
+    }
 }
 
 impl Keys {
@@ -92,8 +102,8 @@ impl Keys {
             }
             // As often as somebody may ask, and no more.
             Err(fault) => {
-                let issuer = &self.settings.issuer;
-                tracing::warn!(%issuer, fault = kit::chain(&fault), "the keys of the issuer could not be had");
+                let (issuer, next) = (&self.settings.issuer, fault.remedy());
+                tracing::warn!(%issuer, fault = kit::chain(&fault), next, "the keys of the issuer could not be had");
             }
         }
     }
