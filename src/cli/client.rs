@@ -29,7 +29,7 @@ impl Client {
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
             Verb::Add(add) => add.json,
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.listing.json,
             Verb::Remove(_) => false,
         }
     }

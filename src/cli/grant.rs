@@ -25,7 +25,7 @@ enum Verb {
 impl Grant {
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.asked.listing.json,
             Verb::Revoke(_) => false,
         }
     }

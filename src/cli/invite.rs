@@ -32,7 +32,7 @@ impl Invite {
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
             Some(Verb::Create(create)) => create.is_for_programs(),
-            Some(Verb::List(list)) => list.json,
+            Some(Verb::List(list)) => list.asked.listing.json,
             Some(Verb::Revoke(_)) | None => false,
         }
     }

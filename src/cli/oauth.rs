@@ -25,6 +25,23 @@ pub(super) struct OAuthState {
     oauth_state: Option<PathBuf>,
 }
 
+/// Such a state, and the one that it lies in when nobody names another place.
+#[derive(Clone, Debug, Args)]
+pub(super) struct OAuthPlace {
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    state: OAuthState,
+}
+
+impl OAuthPlace {
+    /// The file of a verb that needs no more of the state than that.
+    pub(super) fn file(&self) -> Result<File, Failure> {
+        self.state.file_of(&self.place)
+    }
+}
+
 impl OAuthState {
     pub(super) fn named(&self) -> Option<PathBuf> {
         // An empty variable means none, as in a shell script that leaves it unset.

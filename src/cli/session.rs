@@ -33,7 +33,7 @@ enum Verb {
 impl Session {
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.asked.listing.json,
             Verb::End(_) => false,
         }
     }

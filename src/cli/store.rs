@@ -26,6 +26,23 @@ pub(super) struct Store {
     tokens: Option<PathBuf>,
 }
 
+/// A store, and the state that it lies in when nobody names another place.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StorePlace {
+    #[command(flatten)]
+    pub(super) place: Place,
+
+    #[command(flatten)]
+    pub(super) store: Store,
+}
+
+impl StorePlace {
+    /// The store of a verb that needs no more of the state than that.
+    pub(super) fn ledger(&self) -> Result<Ledger, Failure> {
+        self.store.ledger_of(&self.place)
+    }
+}
+
 impl Store {
     pub(super) fn named(&self) -> Option<PathBuf> {
         // An empty variable means none, as in a shell script that leaves it unset.

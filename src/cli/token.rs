@@ -41,7 +41,7 @@ enum Verb {
 impl Token {
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.asked.listing.json,
             Verb::Mint(_) | Verb::Rotate(_) | Verb::Revoke(_) | Verb::Upgrade(_) => false,
         }
     }

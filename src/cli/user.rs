@@ -48,7 +48,7 @@ impl User {
     /// Whether a program reads what comes of it.
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.listing.json,
             Verb::Show(show) => show.json,
             Verb::Create(_)
             | Verb::Set(_)

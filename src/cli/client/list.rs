@@ -4,9 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
-use super::super::oauth::{self, OAuthState};
-use super::super::place::Place;
+use super::super::listing::{Listing, Row};
+use super::super::oauth::{self, OAuthPlace};
 use super::super::say;
 use super::super::token::rfc3339;
 use crate::oauth::state::{Client, ClientId, Moment, State};
@@ -19,15 +18,8 @@ use crate::oauth::state::{Client, ClientId, Moment, State};
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(super) struct List {
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
-
-    #[command(flatten)]
-    state: OAuthState,
+    pub(super) listing: Listing<OAuthPlace>,
 }
 
 /// One client.
@@ -39,14 +31,14 @@ struct Known<'a> {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state: State = oauth::read(&self.state.file_of(&self.place)?).await?;
+        let state: State = oauth::read(&self.listing.place.file()?).await?;
         let now = Moment::of(kit::clock::since_epoch());
         let known = |(id, client)| Known { id, client, logins: state.logins_of(id, now) };
         let rows: Vec<_> = state.clients().map(known).collect();
         if rows.is_empty() {
             say::talk("there is no client; most register themselves, and `playground client add` enters one");
         }
-        listing::print("clients", &rows, self.json);
+        self.listing.print("clients", &rows);
         Ok(())
     }
 }

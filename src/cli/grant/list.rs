@@ -1,13 +1,11 @@
 //! `playground grant list`: who let which client in.
 
 use clap::Args;
-use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
-use super::super::oauth::{self, OAuthState};
-use super::super::place::Place;
+use super::super::listing::{OfTenant, Row};
+use super::super::oauth::{self, OAuthPlace};
 use super::super::say;
 use super::super::token::rfc3339;
 use crate::oauth::state::{Grant, GrantId, Moment};
@@ -19,19 +17,8 @@ use crate::oauth::state::{Grant, GrantId, Moment};
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(super) struct List {
-    /// Only this tenant's.
-    #[arg(long, value_parser = Tenant::parse)]
-    tenant: Option<Tenant>,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
-
-    #[command(flatten)]
-    state: OAuthState,
+    pub(super) asked: OfTenant<OAuthPlace>,
 }
 
 /// One grant.
@@ -42,15 +29,15 @@ struct Known<'a> {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state = oauth::read(&self.state.file_of(&self.place)?).await?;
+        let state = oauth::read(&self.asked.listing.place.file()?).await?;
         let now = Moment::of(kit::clock::since_epoch());
-        let meant = state.grants().filter(|(_, grant)| listing::is_meant(self.tenant.as_ref(), &grant.tenant));
+        let meant = state.grants().filter(|(_, grant)| self.asked.means(&grant.tenant));
         let rows: Vec<_> =
             meant.filter(|(_, grant)| grant.counts(now)).map(|(id, grant)| Known { id, grant }).collect();
         if rows.is_empty() {
             say::talk("there is no such grant; a client gets one when somebody shows it an invite");
         }
-        listing::print("grants", &rows, self.json);
+        self.asked.listing.print("grants", &rows);
         Ok(())
     }
 }

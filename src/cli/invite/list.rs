@@ -1,13 +1,11 @@
 //! `playground invite list`: which invites there are.
 
 use clap::Args;
-use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
-use super::super::oauth::{self, OAuthState};
-use super::super::place::Place;
+use super::super::listing::{OfTenant, Row};
+use super::super::oauth::{self, OAuthPlace};
 use super::super::say;
 use super::super::token::rfc3339;
 use crate::oauth::state::{Invite, InviteId, Moment};
@@ -19,19 +17,8 @@ use crate::oauth::state::{Invite, InviteId, Moment};
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(super) struct List {
-    /// Only this tenant's.
-    #[arg(long, value_parser = Tenant::parse)]
-    tenant: Option<Tenant>,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
-
-    #[command(flatten)]
-    state: OAuthState,
+    pub(super) asked: OfTenant<OAuthPlace>,
 }
 
 /// One invite, as things are now.
@@ -43,15 +30,15 @@ struct Known<'a> {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state = oauth::read(&self.state.file_of(&self.place)?).await?;
+        let state = oauth::read(&self.asked.listing.place.file()?).await?;
         let now = Moment::of(kit::clock::since_epoch());
-        let meant = state.invites().filter(|(_, invite)| listing::is_meant(self.tenant.as_ref(), &invite.tenant));
+        let meant = state.invites().filter(|(_, invite)| self.asked.means(&invite.tenant));
         let rows: Vec<_> = meant.map(|(id, invite)| Known { id, invite, now }).collect();
         if rows.is_empty() {
-            let whose = self.tenant.as_ref().map_or("TENANT", Tenant::as_str);
+            let whose = self.asked.whose();
             say::talk(&format!("there is no such invite; make one with: playground invite create {whose}"));
         }
-        listing::print("invites", &rows, self.json);
+        self.asked.listing.print("invites", &rows);
         Ok(())
     }
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
+use super::super::listing::{OfTenant, Row};
 use super::super::place::Place;
 use super::super::say;
 use super::super::token::rfc3339;
@@ -23,16 +22,8 @@ use crate::edge::LiveSession;
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(super) struct List {
-    /// Only this tenant's.
-    #[arg(long, value_parser = Tenant::parse)]
-    tenant: Option<Tenant>,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
+    pub(super) asked: OfTenant<Place>,
 }
 
 /// One session, as it is now.
@@ -43,8 +34,8 @@ pub(in crate::cli) struct Known<'a> {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut listed = all(&self.place.open()?).await?;
-        listed.retain(|session| listing::is_meant(self.tenant.as_ref(), &session.tenant));
+        let mut listed = all(&self.asked.listing.place.open()?).await?;
+        listed.retain(|session| self.asked.means(&session.tenant));
         if listed.is_empty() {
             say::talk(
                 "there is no such session that was used since the service was started; a client opens one when it connects",
@@ -52,7 +43,7 @@ impl List {
         }
         let now = kit::clock::since_epoch();
         let rows: Vec<_> = listed.iter().map(|session| Known { session, now }).collect();
-        listing::print("sessions", &rows, self.json);
+        self.asked.listing.print("sessions", &rows);
         Ok(())
     }
 }

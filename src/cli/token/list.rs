@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use kit::Tenant;
 use serde_json::{Value, json};
 
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
-use super::super::place::Place;
+use super::super::listing::{OfTenant, Row};
 use super::super::say;
-use super::super::store::{self, Store};
+use super::super::store::{self, StorePlace};
 use super::moment::rfc3339;
 use crate::identity::store::Listed;
 use crate::identity::store::last_used::LastUsed;
@@ -25,19 +23,8 @@ use crate::identity::{Catalogue, CredentialId};
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(super) struct List {
-    /// Only this tenant's.
-    #[arg(long, value_parser = Tenant::parse)]
-    tenant: Option<Tenant>,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
-
-    #[command(flatten)]
-    store: Store,
+    pub(super) asked: OfTenant<StorePlace>,
 }
 
 /// One token, as things are now.
@@ -49,10 +36,10 @@ struct Known {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut listed = store::listed(&self.store.ledger_of(&self.place)?).await?;
-        listed.retain(|credential| listing::is_meant(self.tenant.as_ref(), &credential.tenant));
+        let mut listed = store::listed(&self.asked.listing.place.ledger()?).await?;
+        listed.retain(|credential| self.asked.means(&credential.tenant));
         if listed.is_empty() {
-            let whose = self.tenant.as_ref().map_or("TENANT", Tenant::as_str);
+            let whose = self.asked.whose();
             say::talk(&format!("there is no such token yet; mint one with: playground token mint {whose}"));
         }
         let (uses, now) = (self.uses()?, kit::clock::since_epoch());
@@ -62,7 +49,7 @@ impl List {
             credential,
         };
         let rows: Vec<_> = listed.into_iter().map(known).collect();
-        listing::print("tokens", &rows, self.json);
+        self.asked.listing.print("tokens", &rows);
         let over = rows.iter().filter(|known| known.is_over).count();
         if over > 0 {
             say::talk(&format!(
@@ -74,10 +61,11 @@ impl List {
 
     /// Nothing where no state is named beside a store elsewhere.
     fn uses(&self) -> Result<BTreeMap<CredentialId, Duration>, Failure> {
-        if self.store.named().is_some() && self.place.named().is_none() {
+        let StorePlace { place, store } = &self.asked.listing.place;
+        if store.named().is_some() && place.named().is_none() {
             return Ok(BTreeMap::new());
         }
-        Ok(LastUsed::in_state(self.place.open()?.path()).read().unwrap_or_else(|fault| {
+        Ok(LastUsed::in_state(place.open()?.path()).read().unwrap_or_else(|fault| {
             say::talk(&format!("warning: when they were used last cannot be told: {}", kit::chain(&fault)));
             BTreeMap::new()
         }))

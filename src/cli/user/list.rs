@@ -3,46 +3,45 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use serde_json::json;
+use kit::Tenant;
+use serde_json::{Value, json};
 
 use super::show;
 use crate::admin::words::{Answer, Request, Sandbox};
 use crate::cli::backend::Backend;
 use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::Failure;
-use crate::cli::place::Place;
+use crate::cli::listing::{Listing, Row};
 use crate::cli::say;
-use crate::cli::store::{self, Store};
+use crate::cli::store::{self, StorePlace};
 
 /// List the tenants, one a line: name, then `live`, `down` or `disabled`; `-` where it has tokens and no sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct List {
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
-
     #[command(flatten)]
-    place: Place,
-
-    #[command(flatten)]
-    store: Store,
+    pub(super) listing: Listing<StorePlace>,
 
     #[command(flatten)]
     backend: Backend,
 }
 
 /// One tenant: how many tokens it has, and its sandbox where there is one.
-type Row = (usize, Option<Sandbox>);
+struct Known {
+    tenant: Tenant,
+    tokens: usize,
+    sandbox: Option<Sandbox>,
+}
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state = self.place.open()?;
-        let mut tenants: BTreeMap<_, Row> = BTreeMap::new();
-        for credential in store::listed(&self.store.ledger(&self.place, &state)?).await? {
+        let StorePlace { place, store } = &self.listing.place;
+        let state = place.open()?;
+        let mut tenants: BTreeMap<_, (usize, Option<Sandbox>)> = BTreeMap::new();
+        for credential in store::listed(&store.ledger(place, &state)?).await? {
             tenants.entry(credential.tenant).or_default().0 += 1;
         }
-        match Door::open(&state, &self.place, &self.backend).await {
+        match Door::open(&state, place, &self.backend).await {
             Ok(door) => {
                 let listed = door.ask(Request::List).await;
                 door.close().await?;
@@ -59,25 +58,31 @@ impl List {
         if tenants.is_empty() {
             say::talk("there is no tenant yet; make one with: playground user create NAME");
         }
-        let word = |sandbox: &Option<Sandbox>| sandbox.as_ref().map(show::state);
-        if self.json {
-            let rows: Vec<_> = tenants
-                .iter()
-                .map(|(tenant, (tokens, sandbox))| {
-                    json!({
-                        "tenant": tenant, "state": word(sandbox), "sandbox": sandbox.is_some(), "tokens": tokens,
-                        "handles": sandbox.as_ref().map_or(0, |sandbox| sandbox.handles),
-                        "jobs": sandbox.as_ref().map_or(0, |sandbox| sandbox.jobs),
-                    })
-                })
-                .collect();
-            say::data(&json!({ "v": 1, "tenants": rows }).to_string());
-            return Ok(());
-        }
-        for (tenant, (_, sandbox)) in &tenants {
-            say::data(&format!("{tenant}\t{}", word(sandbox).unwrap_or("-")));
-        }
+        let known = |(tenant, (tokens, sandbox))| Known { tenant, tokens, sandbox };
+        let rows: Vec<_> = tenants.into_iter().map(known).collect();
+        self.listing.print("tenants", &rows);
         Ok(())
+    }
+}
+
+impl Known {
+    fn state(&self) -> Option<&'static str> {
+        self.sandbox.as_ref().map(show::state)
+    }
+}
+
+impl Row for Known {
+    fn columns(&self) -> Vec<Option<String>> {
+        vec![Some(self.tenant.to_string()), self.state().map(str::to_owned)]
+    }
+
+    fn object(&self) -> Value {
+        let Self { tenant, tokens, sandbox } = self;
+        json!({
+            "tenant": tenant, "state": self.state(), "sandbox": sandbox.is_some(), "tokens": tokens,
+            "handles": sandbox.as_ref().map_or(0, |sandbox| sandbox.handles),
+            "jobs": sandbox.as_ref().map_or(0, |sandbox| sandbox.jobs),
+        })
     }
 }
 
