@@ -6,6 +6,8 @@ mod authority;
 #[cfg(feature = "tls")]
 mod certificates;
 mod external;
+mod handover;
+mod heard;
 mod keeping;
 mod openings;
 mod operators;
@@ -21,7 +23,6 @@ mod uses;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ use prometheus_client::collector::Collector;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{mpsc, oneshot};
 
-use super::words::{BeginEdge, FromEdge, Handed, Stored, ToEdge};
+use super::words::{BeginEdge, FromEdge, Stored};
 use crate::admin::monitoring;
 use crate::audit::Log;
 use crate::edge::redirect::Challenges;
@@ -52,6 +53,8 @@ use authority::{Anyone, Logins};
 #[cfg(feature = "tls")]
 use certificates::Certificates;
 use external::External;
+use handover::Handover;
+use heard::Heard;
 use keeping::{Asked, Keeping};
 use openings::Openings;
 use operators::Operators;
@@ -87,7 +90,9 @@ async fn live(inherited: Inherited) -> ExitCode {
     let (say, said) = mpsc::channel(MOST_WORDS);
     let speaking = Tasks::new();
     speaking.start(speak(sender, said));
-    let Some((begin, handed)) = begin(&mut receiver).await else { return ExitCode::FAILURE };
+    let Some((begin, handed)) = handover::begin(&mut receiver, super::child::BEGIN_WAIT).await else {
+        return ExitCode::FAILURE;
+    };
     telemetry::start(Verbosity::of_word(&begin.verbosity));
     let tasks = Tasks::new();
     let listener = TcpListener::from(inherited.listener);
@@ -102,60 +107,6 @@ async fn live(inherited: Inherited) -> ExitCode {
             let _ = tokio::time::timeout(LAST_WORDS, speaking.drained()).await;
             ExitCode::FAILURE
         }
-    }
-}
-
-/// What came with the beginning, each thing by its name.
-#[derive(Default)]
-struct Handover {
-    tombstones: Option<[OwnedFd; 2]>,
-    monitoring: Option<OwnedFd>,
-    redirect: Option<OwnedFd>,
-    bearer: Option<OwnedFd>,
-    audit: Option<OwnedFd>,
-    audit_before: Option<OwnedFd>,
-}
-
-impl Handover {
-    fn of(with: Vec<Handed>, descriptors: Vec<OwnedFd>) -> Option<Self> {
-        if with.len() != descriptors.len() {
-            return None;
-        }
-        let mut handover = Self::default();
-        let mut tombstones = Vec::new();
-        for (what, descriptor) in with.into_iter().zip(descriptors) {
-            match what {
-                Handed::Tombstones => tombstones.push(descriptor),
-                Handed::Monitoring => handover.monitoring = Some(descriptor),
-                Handed::Redirect => handover.redirect = Some(descriptor),
-                Handed::Bearer => handover.bearer = Some(descriptor),
-                Handed::Audit => handover.audit = Some(descriptor),
-                Handed::AuditBefore => handover.audit_before = Some(descriptor),
-            }
-        }
-        if !tombstones.is_empty() {
-            handover.tombstones = Some(tombstones.try_into().ok()?);
-        }
-        Some(handover)
-    }
-}
-
-async fn begin(receiver: &mut Receiver) -> Option<(Box<BeginEdge>, Handover)> {
-    let received = tokio::time::timeout(super::child::BEGIN_WAIT, receiver.receive::<ToEdge>()).await.ok()?.ok()??;
-    match received.message {
-        ToEdge::Begin { edge, with } => Some((edge, Handover::of(with, received.descriptors)?)),
-        ToEdge::Worker { .. }
-        | ToEdge::Opened { .. }
-        | ToEdge::NotOpened { .. }
-        | ToEdge::Granted { .. }
-        | ToEdge::AcmeKept { .. }
-        | ToEdge::AuditTurned
-        | ToEdge::AuditNotTurned { .. }
-        | ToEdge::Operate { .. }
-        | ToEdge::Disabled { .. }
-        | ToEdge::Reload(_)
-        | ToEdge::Alive { .. }
-        | ToEdge::Stop => None,
     }
 }
 
@@ -194,7 +145,7 @@ async fn serve(
         #[cfg(feature = "tls")]
         renewal: renewal.clone(),
     };
-    tasks.start(listen(receiver, heard, stop, gone));
+    tasks.start(heard::listen(receiver, heard, stop, gone));
     let mut upstreams = Upstreams::new(&begin, presence).barring(barred);
     let rule = upstreams.rule(&begin);
     let opener = openings.opener(Stored::Credentials, begin.store.clone().into());
@@ -329,71 +280,6 @@ fn fitting(mut limits: edge::Config, routes: &Routes) -> edge::Config {
         );
     }
     limits
-}
-
-/// Who is concerned by what the supervisor says.
-struct Heard {
-    presence: Presence,
-    barred: Barred,
-    openings: Openings,
-    asked: Asked,
-    reloads: mpsc::Sender<Box<BeginEdge>>,
-    turns: Turns,
-    operators: Operators,
-    #[cfg(feature = "tls")]
-    renewal: renewal::Keeping,
-    say: mpsc::Sender<FromEdge>,
-}
-
-/// Does what the supervisor says, until it is gone.
-async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::Sender<()>, gone: oneshot::Sender<()>) {
-    let Heard {
-        presence,
-        barred,
-        openings,
-        asked,
-        reloads,
-        turns,
-        operators,
-        #[cfg(feature = "tls")]
-        renewal,
-        say,
-    } = heard;
-    let mut stop = Some(stop);
-    while let Ok(Some(received)) = receiver.receive::<ToEdge>().await {
-        match received.message {
-            ToEdge::Worker { up } => {
-                presence.set(up);
-                let _ = say.send(FromEdge::Sees { worker: up }).await;
-            }
-            ToEdge::Alive { round } => {
-                let _ = say.send(FromEdge::Alive { round }).await;
-            }
-            ToEdge::Opened { id } => openings.answer(id, Ok(received.descriptors.into_iter().next())),
-            ToEdge::Granted { id, done } => asked.answer(id, done),
-            ToEdge::NotOpened { id, why } => openings.answer(id, Err(io::Error::other(why))),
-            ToEdge::Reload(begin) => {
-                if reloads.try_send(begin).is_err() {
-                    let fault = Some("the edge has not taken up the last one yet".to_owned());
-                    let _ = say.send(FromEdge::Reloaded { fault }).await;
-                }
-            }
-            #[cfg(feature = "tls")]
-            ToEdge::AcmeKept { fault } => renewal.answer(fault),
-            #[cfg(not(feature = "tls"))]
-            ToEdge::AcmeKept { .. } => {}
-            ToEdge::AuditTurned => {
-                let file = received.descriptors.into_iter().next();
-                turns.answer(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
-            }
-            ToEdge::AuditNotTurned { why } => turns.answer(Err(io::Error::other(why))),
-            ToEdge::Operate { id } => operators.answer(id, received.descriptors.into_iter().next()),
-            ToEdge::Disabled { tenants } => barred.set(tenants),
-            ToEdge::Stop => drop(stop.take()),
-            ToEdge::Begin { .. } => tracing::warn!("a second beginning is ignored"),
-        }
-    }
-    let _ = gone.send(());
 }
 
 async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
