@@ -1,23 +1,13 @@
 //! Another configuration while the edge serves: what goes on, and what is another.
 
 use super::setting::{INIT, LIST, Setting, within};
-use super::worker::{Next, Worker};
+use super::worker::Worker;
 use tokio::sync::watch;
 
 #[tokio::test]
 async fn sessions_and_exchanges_under_way_outlive_a_reload_and_the_next_request_sees_it() {
     let (go, turn) = watch::channel(false);
-    let worker = Worker::scripted(move |arrival, mut talk| {
-        let mut turn = turn.clone();
-        async move {
-            if arrival.rpc_method() == "tools/call" {
-                turn.wait_for(|turn| *turn).await.unwrap();
-            }
-            talk.reply(&arrival).await;
-            Next::Keep(talk)
-        }
-    })
-    .await;
+    let worker = Worker::calls_later(turn).await;
     let edge = Setting::native(&[("alice", &worker)]).start().await;
     let session = edge.session().await;
     let named = [("Mcp-Session-Id", session.as_str())];

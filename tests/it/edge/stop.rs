@@ -159,17 +159,7 @@ async fn a_multiplexed_connection_finishes_its_call_and_goes() {
 #[tokio::test]
 async fn a_legacy_call_whose_client_left_is_waited_for() {
     let (go, turn) = watch::channel(false);
-    let worker = Worker::scripted(move |arrival, mut talk| {
-        let mut turn = turn.clone();
-        async move {
-            if arrival.rpc_method() == "tools/call" {
-                turn.wait_for(|turn| *turn).await.unwrap();
-            }
-            talk.reply(&arrival).await;
-            Next::Keep(talk)
-        }
-    })
-    .await;
+    let worker = Worker::calls_later(turn).await;
     let mut edge = Setting::sandbox(&worker).start().await;
     let session = edge.session().await;
     let mut client = edge.client().await;

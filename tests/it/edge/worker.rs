@@ -121,6 +121,21 @@ impl Worker {
         .await
     }
 
+    /// A worker without sessions that answers a call once it is its turn, and all else at once.
+    pub(crate) async fn calls_later(turn: watch::Receiver<bool>) -> Self {
+        Self::scripted(move |arrival, mut talk| {
+            let mut turn = turn.clone();
+            async move {
+                if arrival.rpc_method() == "tools/call" {
+                    turn.wait_for(|turn| *turn).await.unwrap();
+                }
+                talk.reply(&arrival).await;
+                Next::Keep(talk)
+            }
+        })
+        .await
+    }
+
     /// A worker without sessions that answers no call and waits until nobody asks any more; all else it answers at once.
     pub(crate) async fn hanging() -> Self {
         Self::scripted(|arrival, mut talk| async move {
