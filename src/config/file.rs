@@ -9,6 +9,8 @@ mod oauth;
 mod places;
 mod recover;
 mod sandbox;
+mod tls;
+mod values;
 mod workers;
 
 use std::net::SocketAddr;
@@ -16,8 +18,8 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use toml::de::DeTable;
 
 use super::error::{FileError, FileFault};
@@ -26,27 +28,27 @@ use crate::acme::Proof;
 use crate::edge::network::Network;
 use crate::manager::credential;
 use crate::regular::{self, NotOpened};
-use crate::spelled::{self, Misspelled};
 use crate::worker::entry::{Entry, Limits as WorkerLimits, place};
 
 pub use external::External;
 pub use oauth::OAuth;
 pub use sandbox::Sandbox;
+pub use tls::{Pair, Tls};
 
 /// The whole file. A key that is absent says nothing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct File {
-    #[serde(deserialize_with = "address")]
+    #[serde(deserialize_with = "values::address")]
     pub bind: Option<SocketAddr>,
-    #[serde(deserialize_with = "address")]
+    #[serde(deserialize_with = "values::address")]
     pub redirect_bind: Option<SocketAddr>,
-    #[serde(deserialize_with = "address")]
+    #[serde(deserialize_with = "values::address")]
     pub bearer_bind: Option<SocketAddr>,
     pub state: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub admin: Option<PathBuf>,
-    #[serde(deserialize_with = "hosts")]
+    #[serde(deserialize_with = "values::hosts")]
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub trusted_proxies: Vec<Network>,
@@ -102,16 +104,16 @@ pub struct Limits {
     pub body: Option<NonZeroUsize>,
     pub sessions: Option<NonZeroUsize>,
     pub sessions_per_tenant: Option<NonZeroUsize>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "values::time")]
     pub session_idle: Option<Duration>,
     pub tenant_rate: Option<NonZeroU32>,
-    #[serde(deserialize_with = "bandwidth")]
+    #[serde(deserialize_with = "values::bandwidth")]
     pub tenant_bandwidth: Option<NonZeroU64>,
     pub exchanges: Option<NonZeroUsize>,
     pub exchanges_per_tenant: Option<NonZeroUsize>,
     pub streams_per_tenant: Option<NonZeroUsize>,
     pub handshakes_per_address: Option<NonZeroUsize>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "values::time")]
     pub drain: Option<Duration>,
     #[serde(rename = "worker")]
     _worker: Ignored,
@@ -123,7 +125,7 @@ pub struct Audit {
     pub enabled: Option<bool>,
     pub arguments: Option<bool>,
     pub on_failure: Option<OnFailure>,
-    #[serde(deserialize_with = "rotation")]
+    #[serde(deserialize_with = "values::rotation")]
     pub rotate_bytes: Option<NonZeroU64>,
     pub daily: Option<bool>,
     pub keep: Option<NonZeroUsize>,
@@ -137,39 +139,20 @@ pub enum OnFailure {
     Refuse,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tls {
-    pub cert: PathBuf,
-    pub key: PathBuf,
-    /// Whose certificates clients must show.
-    pub client_ca: Option<PathBuf>,
-    /// For other names.
-    #[serde(default)]
-    pub certificate: Vec<Pair>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Acme {
-    #[serde(deserialize_with = "domains")]
+    #[serde(deserialize_with = "values::domains")]
     pub domains: Vec<String>,
     pub agree_to_terms: bool,
-    #[serde(deserialize_with = "contacts")]
+    #[serde(deserialize_with = "values::contacts")]
     pub contacts: Vec<String>,
-    #[serde(deserialize_with = "https")]
+    #[serde(deserialize_with = "values::https")]
     pub directory: Option<String>,
     pub staging: bool,
     pub challenge: Option<Proof>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "values::time")]
     pub retry: Option<Duration>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pair {
-    pub cert: PathBuf,
-    pub key: PathBuf,
 }
 
 impl File {
@@ -251,15 +234,11 @@ impl File {
         self.places.seat(folder);
         let Self { state, tokens, admin, workers, oauth, tls, worker, sandbox, .. } = self;
         sandbox.seat(folder);
-        let tls = tls.iter_mut().flat_map(|Tls { cert, key, client_ca, certificate }| {
-            let others = certificate.iter_mut().flat_map(|pair| [&mut pair.cert, &mut pair.key]);
-            [cert, key].into_iter().chain(client_ca).chain(others)
-        });
         let token_files = worker.iter_mut().map(|worker| &mut worker.entry.token_file);
         for path in [state, tokens, admin, workers, &mut oauth.state].into_iter().flatten() {
             *path = folder.join(&*path);
         }
-        for path in tls.chain(token_files) {
+        for path in tls.iter_mut().flat_map(Tls::paths).chain(token_files) {
             *path = credential::place(folder, path);
         }
     }
@@ -300,76 +279,11 @@ impl Examined {
     }
 }
 
-fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    parsed(from, spelled::address).map(Some)
-}
-
-fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    parsed(from, spelled::duration).map(Some)
-}
-
-fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
-    let bytes = NonZeroU64::deserialize(from)?;
-    if bytes < LEAST_BANDWIDTH {
-        let fault =
-            format!("bytes a second are wanted, at least {LEAST_BANDWIDTH}: with less, answers would take minutes");
-        return Err(serde::de::Error::custom(fault));
-    }
-    Ok(Some(bytes))
-}
-
-fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    each(from, spelled::host)
-}
-
-fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    each(from, spelled::domain)
-}
-
-fn contacts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    each(from, spelled::contact)
-}
-
-/// Those that are right: the others were taken out before.
-fn each<'de, D: Deserializer<'de>>(
-    from: D,
-    read: impl Fn(&str) -> Result<String, Misspelled>,
-) -> Result<Vec<String>, D::Error> {
-    Vec::<String>::deserialize(from)?.iter().map(|text| read(text).map_err(serde::de::Error::custom)).collect()
-}
-
-fn rotation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
-    let bytes = NonZeroU64::deserialize(from)?;
-    if bytes < LEAST_ROTATION {
-        let fault =
-            format!("bytes are wanted, at least {LEAST_ROTATION}: with less, a file would be full after a few calls");
-        return Err(serde::de::Error::custom(fault));
-    }
-    Ok(Some(bytes))
-}
-
-fn https<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    parsed(from, spelled::https).map(Some)
-}
-
-fn parsed<'de, D: Deserializer<'de>, T, E: std::fmt::Display>(
-    from: D,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<T, D::Error> {
-    parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
-}
-
 /// As many as a manifest of workers may have.
 const MOST_BYTES: usize = 1024 * 1024;
 
 /// A tenant never gets more than one of so many parts of all exchanges.
 const SHARES: usize = 4;
-
-/// So that no exchange of a tenant waits for long behind its others.
-const LEAST_BANDWIDTH: NonZeroU64 = NonZeroU64::new(1024 * 1024).expect("no zero");
-
-/// Some hundred calls, so that the files that are kept reach back further than a moment.
-const LEAST_ROTATION: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("no zero");
 
 /// Every key, with what it means.
 pub const EXAMPLE: &str = include_str!("example.toml");

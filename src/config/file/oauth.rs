@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{External, hosts, parsed, time};
+use super::External;
+use super::values::{hosts, parsed, time};
 use crate::oauth::PublicUrl;
 use crate::spelled;
 
