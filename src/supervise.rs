@@ -12,6 +12,7 @@
 //! ```
 
 mod fallen;
+mod files;
 mod grants;
 mod kept;
 mod operators;
@@ -25,19 +26,18 @@ mod stopping;
 mod telling;
 mod used;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kit::Tenant;
 use kit::tasks::Tasks;
-use rustix::fs::{Mode, OFlags};
 use tokio::sync::mpsc;
 
 use crate::admin::operator::Asked;
-use crate::app::words::{Down, FromEdge, FromWorker, Stored, ToEdge};
+use crate::app::words::{Down, FromEdge, FromWorker, ToEdge};
 use crate::oauth::keeper::Unkept;
 use crate::oauth::state::Change;
 use crate::signal::StopSignals;
-use crate::worker::restart::{Ending, Policy};
+use crate::worker::restart::Policy;
 use grants::Grants;
 use kept::{Event, Kept, Up};
 use operators::Operators;
@@ -261,80 +261,6 @@ impl Supervisor {
         }
     }
 
-    fn open_store(&mut self, id: u64, file: Stored) {
-        let Some(down) = self.edge.line() else { return };
-        let path = match (file, &self.plan.oauth) {
-            (Stored::Credentials, _) => self.plan.credentials.clone(),
-            (Stored::OAuth, Some(oauth)) => oauth.path().to_owned(),
-            (Stored::OAuth, None) => return,
-        };
-        self.tasks.start(async move {
-            let opened = tokio::task::spawn_blocking(move || {
-                // Not waiting for a writer, should it be a pipe: the reader refuses what is no regular file.
-                rustix::fs::open(
-                    &path,
-                    OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
-                    Mode::empty(),
-                )
-            });
-            let answer = match opened.await {
-                Ok(Ok(file)) => (ToEdge::Opened { id }, vec![file]),
-                Ok(Err(rustix::io::Errno::NOENT)) => (ToEdge::Opened { id }, Vec::new()),
-                Ok(Err(fault)) => (ToEdge::NotOpened { id, why: fault.to_string() }, Vec::new()),
-                Err(fault) => (ToEdge::NotOpened { id, why: fault.to_string() }, Vec::new()),
-            };
-            // An edge that ended meanwhile will ask again when it is back.
-            let _ = down.send((Down::Edge(answer.0), answer.1)).await;
-        });
-    }
-
-    fn turn_audit(&mut self) {
-        let (Some(down), Some(folder)) = (self.edge.line(), self.plan.edge.audit.clone()) else { return };
-        self.tasks.start(async move {
-            let answer = match tokio::task::spawn_blocking(move || folder.turn()).await {
-                Ok(Ok(file)) => (ToEdge::AuditTurned, vec![file.into()]),
-                Ok(Err(fault)) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),
-                Err(fault) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),
-            };
-            let _ = down.send((Down::Edge(answer.0), answer.1)).await;
-        });
-    }
-
-    fn ended(&mut self, name: &'static str, generation: u64, status: std::io::Result<std::process::ExitStatus>) {
-        let is_edge = name == self.edge.name();
-        let kept = if is_edge { &mut self.edge } else { &mut self.worker };
-        if !kept.is_current(generation) {
-            return;
-        }
-        let was_hopeless = kept.is_hopeless();
-        kept.gone();
-        self.answers_no_more(is_edge);
-        if is_edge {
-            self.operators.edge_is_gone();
-            self.reload_broke_off();
-        }
-        let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
-        let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
-        if !is_edge {
-            self.worker_missed.get_or_insert(kit::clock::now() + MISSED_AFTER);
-            self.operators.worker_is_gone();
-        }
-        if ending == Ending::ControlLost && !is_edge {
-            self.control_lost = true;
-        }
-        if self.phase == Phase::Stopping || was_hopeless || self.verdict.is_some() {
-            return;
-        }
-        let told = self.told.take();
-        let why = told.clone().unwrap_or_else(|| format!("the {name} ended ({status})"));
-        match (self.phase, ending) {
-            (_, Ending::ControlLost) if !is_edge => self.lost_control(&why),
-            (_, Ending::ControlLost | Ending::Misconfigured) => self.verdict = Some(Outcome::Misconfigured(why)),
-            (Phase::Starting, Ending::Fell) => self.verdict = Some(Outcome::Fell(why)),
-            (Phase::Running | Phase::Stopping, Ending::Fell) => self.fell(is_edge, &status, told),
-        }
-    }
-
     fn tell_disabled(&mut self) {
         self.edge.say(Down::Edge(ToEdge::Disabled { tenants: self.disabled.clone() }), Vec::new());
     }
@@ -346,9 +272,6 @@ impl Supervisor {
 
 /// Children say little; more than this at once waits in their sockets.
 const MOST_EVENTS: usize = 64;
-
-/// A fallen worker is usually back sooner; clients of one that is not get an answer instead of waiting on.
-const MISSED_AFTER: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

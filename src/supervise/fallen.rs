@@ -1,12 +1,49 @@
-//! What follows when a child fell, and what is done when its time comes.
+//! What follows when a child ended or fell, and what is done when its time comes.
 
-use std::time::Instant;
+use std::io;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use super::{Outcome, Phase, Supervisor};
 use crate::app::words::{Down, ToEdge};
-use crate::worker::restart::Next;
+use crate::worker::restart::{Ending, Next};
 
 impl Supervisor {
+    pub(super) fn ended(&mut self, name: &'static str, generation: u64, status: io::Result<ExitStatus>) {
+        let is_edge = name == self.edge.name();
+        let kept = if is_edge { &mut self.edge } else { &mut self.worker };
+        if !kept.is_current(generation) {
+            return;
+        }
+        let was_hopeless = kept.is_hopeless();
+        kept.gone();
+        self.answers_no_more(is_edge);
+        if is_edge {
+            self.operators.edge_is_gone();
+            self.reload_broke_off();
+        }
+        let ending = status.as_ref().map_or(Ending::Fell, |status| Ending::of(*status));
+        let status = status.map_or_else(|fault| fault.to_string(), |status| status.to_string());
+        if !is_edge {
+            self.worker_missed.get_or_insert(kit::clock::now() + MISSED_AFTER);
+            self.operators.worker_is_gone();
+        }
+        if ending == Ending::ControlLost && !is_edge {
+            self.control_lost = true;
+        }
+        if self.phase == Phase::Stopping || was_hopeless || self.verdict.is_some() {
+            return;
+        }
+        let told = self.told.take();
+        let why = told.clone().unwrap_or_else(|| format!("the {name} ended ({status})"));
+        match (self.phase, ending) {
+            (_, Ending::ControlLost) if !is_edge => self.lost_control(&why),
+            (_, Ending::ControlLost | Ending::Misconfigured) => self.verdict = Some(Outcome::Misconfigured(why)),
+            (Phase::Starting, Ending::Fell) => self.verdict = Some(Outcome::Fell(why)),
+            (Phase::Running | Phase::Stopping, Ending::Fell) => self.fell(is_edge, &status, told),
+        }
+    }
+
     pub(super) fn lost_control(&mut self, why: &str) {
         tracing::error!(why, "control of a command tree was lost; the sandbox worker is not started again");
         self.give_up_worker();
@@ -59,3 +96,6 @@ impl Supervisor {
         }
     }
 }
+
+/// A fallen worker is usually back sooner; clients of one that is not get an answer instead of waiting on.
+pub(super) const MISSED_AFTER: Duration = Duration::from_secs(1);

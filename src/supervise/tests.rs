@@ -9,8 +9,9 @@ use kit::Secret;
 use sandbox::backend::Kind;
 use tokio::sync::{Semaphore, mpsc};
 
+use super::fallen::MISSED_AFTER;
 use super::kept::{Event, Up};
-use super::{EdgePlan, Happening, MISSED_AFTER, Outcome, Phase, Plan, Reading, Reread, Stamps, Supervisor, WorkerPlan};
+use super::{EdgePlan, Happening, Outcome, Phase, Plan, Reading, Reread, Stamps, Supervisor, WorkerPlan};
 use crate::admin::operator::{Asked, Asker};
 use crate::admin::talk::Asking;
 use crate::admin::words::{Answer, Refusal, Request};
