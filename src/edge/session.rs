@@ -5,7 +5,9 @@
 //! leaves. A session is bound to its tenant, never to a credential, so that a renewed token keeps it.
 
 mod flights;
+mod lasting;
 mod live;
+mod routed;
 mod seal;
 mod table;
 mod tombstones;
@@ -20,8 +22,7 @@ use http::{Response, StatusCode};
 use tower::{Layer, Service};
 
 use crate::edge::client::Client;
-use crate::edge::config::Sessions as Limits;
-use crate::edge::{Answer, Call, Cause, Era, Head, Kind, Message, Parsed, Permit, Rejection, Version, empty};
+use crate::edge::{Answer, Call, Cause, Era, Kind, Message, Parsed, Rejection, empty};
 use crate::identity::Principal;
 use crate::worker::{Routes, Upstream};
 
@@ -29,7 +30,9 @@ pub use live::{LiveSession, NotAName, NotEnded, SessionName};
 pub use seal::SessionKey;
 
 pub(crate) use flights::Flight;
-pub(crate) use table::{Departed, OpenError};
+pub(crate) use lasting::Lasting;
+pub(crate) use routed::{Opened, Reply, Routed, Session};
+pub(crate) use table::Departed;
 
 use flights::Flights;
 use seal::{Sealed, Sealer};
@@ -46,45 +49,6 @@ struct Shared {
     flights: Arc<Flights>,
 }
 
-/// What outlives a change of configuration.
-#[derive(Clone)]
-pub(crate) struct Lasting {
-    table: Arc<Table>,
-    flights: Arc<Flights>,
-}
-
-/// A message with its one worker and, in the legacy era, its session.
-pub(crate) struct Routed {
-    pub(in crate::edge) head: Head,
-    pub(in crate::edge) principal: Principal,
-    pub(in crate::edge) permit: Permit,
-    pub(in crate::edge) call: Call,
-    pub(in crate::edge) upstream: Arc<Upstream>,
-    pub(in crate::edge) session: Option<Session>,
-    /// Of a request within a session of a worker that has none: how it can be cancelled. And of a session's own stream: how
-    /// it is ended with its session.
-    pub(in crate::edge) flight: Option<Flight>,
-}
-
-/// What a live public session means to the worker.
-pub(crate) struct Session {
-    pub(crate) version: Version,
-    /// The worker's own id; a worker without sessions has none.
-    pub(crate) upstream: Option<String>,
-}
-
-/// What comes back from the worker.
-pub(crate) struct Reply {
-    pub(crate) answer: Answer,
-    pub(crate) opened: Option<Opened>,
-}
-
-/// A worker has answered `initialize` with a result.
-pub(crate) struct Opened {
-    pub(crate) version: Version,
-    pub(crate) upstream: Option<String>,
-}
-
 #[derive(Clone)]
 pub(crate) struct Sessioned<S> {
     shared: Arc<Shared>,
@@ -95,66 +59,6 @@ impl Sessions {
     pub(crate) fn new(routes: Arc<Routes>, key: &SessionKey, lasting: Lasting) -> Result<Self, seal::BadKey> {
         let Lasting { table, flights } = lasting;
         Ok(Self(Arc::new(Shared { routes, sealer: Sealer::new(key)?, table, flights })))
-    }
-}
-
-impl Lasting {
-    /// The table of live and ended sessions, with what an earlier edge recorded in `tombstones`.
-    pub(crate) fn open(limits: Limits, tombstones: Option<[std::fs::File; 2]>) -> Result<Self, OpenError> {
-        let table = Table::open(limits, tombstones, kit::clock::since_epoch())?;
-        Ok(Self { table: Arc::new(table), flights: Arc::default() })
-    }
-
-    /// Resolves when the record of ended sessions has grown, and is to be compacted if it is time.
-    pub(crate) async fn grown(&self) {
-        self.table.grown().await;
-    }
-
-    /// Makes the record small, if it is time. Dropped meanwhile, it is done all the same.
-    pub(crate) fn compact(&self) -> impl Future<Output = ()> + Send + use<> {
-        let table = Arc::clone(&self.table);
-        async move {
-            let compact = move || table.compact(kit::clock::now(), kit::clock::since_epoch());
-            if let Ok(Err(fault)) = tokio::task::spawn_blocking(compact).await {
-                let fault: &dyn std::error::Error = &fault;
-                tracing::warn!(fault, "ended sessions take more of the disk than they need");
-            }
-        }
-    }
-
-    pub(crate) fn sizes(&self) -> table::Sizes {
-        self.table.sizes(self.flights.count())
-    }
-
-    pub(crate) fn adopt(&self, limits: Limits) {
-        self.table.adopt(limits);
-    }
-
-    /// Ends native workers' sessions whose time is over.
-    pub(crate) fn sweep(&self) {
-        self.table.sweep(kit::clock::now(), kit::clock::since_epoch());
-    }
-
-    /// The next session whose worker is to be told that it has ended.
-    pub(crate) fn departed(&self) -> Option<Departed> {
-        self.table.departed()
-    }
-
-    /// The live sessions that have an entry.
-    pub(crate) fn list(&self) -> Vec<LiveSession> {
-        self.table.list(kit::clock::now(), kit::clock::since_epoch())
-    }
-
-    /// Ends the session of this name, with what is under way in it. Its worker stands in line to be told.
-    pub(crate) fn end(&self, name: SessionName) -> impl Future<Output = Result<LiveSession, NotEnded>> + Send + use<> {
-        let Self { table, flights } = self.clone();
-        async move {
-            let (id, ended) = table.end_called(name, kit::clock::now(), kit::clock::since_epoch()).await;
-            if let Some(id) = id {
-                flights.end_all(id);
-            }
-            ended
-        }
     }
 }
 
