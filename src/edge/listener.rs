@@ -2,48 +2,33 @@
 //!
 //! The slot is taken before accept: at capacity clients wait in the kernel's backlog and not in our memory.
 
+mod addresses;
+mod door;
 #[cfg(feature = "tls")]
 mod handshakes;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::edge::client::{Arrival, Client};
+use crate::edge::client::Arrival;
 use crate::edge::config::Connections;
 use crate::edge::network::Network;
-use crate::edge::redirect::Challenges;
 use crate::edge::seldom::Seldom;
-use crate::edge::{Conversation, Face, proxy_protocol};
+use crate::edge::{Conversation, proxy_protocol};
 
+pub use door::Door;
+
+use addresses::{Addresses, Share};
+use door::OpenDoor;
 #[cfg(feature = "tls")]
 use handshakes::Handshakes;
-
-/// A bound listener, and whether it speaks TLS.
-pub struct Door {
-    listener: std::net::TcpListener,
-    #[cfg(feature = "tls")]
-    tls: Option<crate::edge::tls::Identities>,
-    /// Where it only sends clients to another door, with what it answers certificate authorities.
-    redirects: Option<Challenges>,
-    face: Face,
-}
-
-pub(crate) struct OpenDoor {
-    listener: TcpListener,
-    redirects: bool,
-    face: Face,
-    /// What it speaks TLS with just now; another may be put in its place.
-    #[cfg(feature = "tls")]
-    tls: watch::Sender<Option<crate::edge::tls::Identities>>,
-}
 
 /// What all doors lead to.
 #[derive(Clone)]
@@ -66,74 +51,10 @@ pub(crate) struct Hall {
     stopping: watch::Receiver<bool>,
 }
 
-/// How many of something each address has; only addresses that have one are listed.
-#[derive(Clone)]
-struct Addresses {
-    counts: Arc<Mutex<HashMap<Client, usize>>>,
-    most: usize,
-}
-
 /// A connection's place: its slot, and its share of the address that it came from and of the one it speaks for.
 struct Place {
     _slot: OwnedSemaphorePermit,
     _shares: [Share; 2],
-}
-
-/// What is counted for an address; nothing where it is exempt.
-struct Share(Option<(Addresses, Client)>);
-
-impl Door {
-    #[must_use]
-    pub fn plain(listener: std::net::TcpListener) -> Self {
-        Self {
-            listener,
-            #[cfg(feature = "tls")]
-            tls: None,
-            redirects: None,
-            face: Face::default(),
-        }
-    }
-
-    /// The same for tokens alone: nothing of logging in is found there, whatever the host is called.
-    #[must_use]
-    pub fn for_tokens_alone(self) -> Self {
-        Self { face: Face::TokensAlone, ..self }
-    }
-
-    /// Serves nothing but redirects to the doors that speak TLS, and the answers to these challenges.
-    #[must_use]
-    pub fn redirect(listener: std::net::TcpListener, challenges: Challenges) -> Self {
-        Self { redirects: Some(challenges), ..Self::plain(listener) }
-    }
-
-    pub(crate) fn challenges(&self) -> Option<Challenges> {
-        self.redirects.clone()
-    }
-
-    #[cfg(feature = "tls")]
-    #[must_use]
-    pub fn tls(listener: std::net::TcpListener, identities: crate::edge::tls::Identities) -> Self {
-        Self { tls: Some(identities), ..Self::plain(listener) }
-    }
-
-    pub(crate) fn open(self) -> io::Result<OpenDoor> {
-        self.listener.set_nonblocking(true)?;
-        Ok(OpenDoor {
-            listener: TcpListener::from_std(self.listener)?,
-            redirects: self.redirects.is_some(),
-            face: self.face,
-            #[cfg(feature = "tls")]
-            tls: watch::Sender::new(self.tls),
-        })
-    }
-}
-
-#[cfg(feature = "tls")]
-impl OpenDoor {
-    /// Where other identities can be put, if it speaks TLS.
-    pub(crate) fn identities(&self) -> Option<watch::Sender<Option<crate::edge::tls::Identities>>> {
-        self.tls.borrow().is_some().then(|| self.tls.clone())
-    }
 }
 
 impl Hall {
@@ -277,40 +198,6 @@ impl Hall {
     }
 }
 
-impl Addresses {
-    fn new(most: usize) -> Self {
-        Self { counts: Arc::default(), most }
-    }
-
-    /// Takes a share of the client's address, none if it is exempt; refused if it has too many.
-    fn count(&self, arrival: Arrival) -> Option<Share> {
-        if arrival.is_shared() {
-            return Some(Share(None));
-        }
-        let client = arrival.client;
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(client).or_default();
-        if *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(Share(Some((self.clone(), client))))
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let Some((addresses, client)) = &self.0 else { return };
-        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(client) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(client);
-            }
-        }
-    }
-}
-
 /// A client that left while it waited in the backlog; the next one is not concerned.
 fn is_one_clients(fault: &io::Error) -> bool {
     matches!(
@@ -320,39 +207,3 @@ fn is_one_clients(fault: &io::Error) -> bool {
 }
 
 const PAUSE: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests {
-    use super::{Addresses, Arrival, Share};
-
-    fn client(address: &str) -> Arrival {
-        let proxies = ["192.0.2.9".parse().expect("a network")];
-        Arrival::of(address.parse().expect("a socket address"), &proxies)
-    }
-
-    #[test]
-    fn an_address_gets_its_connections_and_not_one_more() {
-        let addresses = Addresses::new(2);
-        for [one, two, more, other] in [
-            ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1"],
-            ["[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1"],
-        ] {
-            let (first, second) = (addresses.count(client(one)), addresses.count(client(two)));
-            assert!(first.is_some() && second.is_some());
-            assert!(addresses.count(client(more)).is_none());
-            assert!(addresses.count(client(other)).is_some());
-            drop(first);
-            assert!(addresses.count(client(more)).is_some(), "one has ended");
-        }
-        assert!(addresses.counts.lock().expect("not poisoned").is_empty(), "who has none is not listed");
-    }
-
-    #[test]
-    fn loopback_and_listed_proxies_are_not_counted() {
-        let addresses = Addresses::new(2);
-        for _ in 0..5 {
-            assert!(matches!(addresses.count(client("127.0.0.1:1")), Some(Share(None))));
-            assert!(matches!(addresses.count(client("192.0.2.9:1")), Some(Share(None))));
-        }
-    }
-}
