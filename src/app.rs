@@ -3,15 +3,19 @@
 //! [`build`] binds the listeners, takes the state, starts the children and waits until they are ready; [`App::run`]
 //! serves until a signal. The children's own lives are [`edge_main`] and [`worker_main`].
 
+mod asking;
 mod changeable;
 mod child;
 mod edge_half;
 mod edge_user;
 mod fault;
+mod listeners;
 pub mod operate;
+mod problems;
 mod renewal;
 mod secrets;
 mod session_keys;
+mod stores;
 mod strict;
 mod tls_files;
 mod trust;
@@ -19,28 +23,26 @@ mod warnings;
 pub mod words;
 mod worker_half;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kit::tasks::Tasks;
 use tokio::sync::mpsc;
 
-use crate::admin::operator::{self, Asked};
 use crate::admin::socket::{self, Listening, Place, SocketError};
-use crate::audit::Folder;
 use crate::config::{Config, Upstreams};
-use crate::identity::store::Ledger;
 use crate::manager::{Notify, Sockets};
-use crate::oauth::keeper::File;
-use crate::signal::{Hangup, Hangups, StopSignals};
+use crate::signal::{Hangups, StopSignals};
 use crate::state::{Lock, StateDir, StateError};
-use crate::store::Loose;
 use crate::supervise::{EdgePlan, Plan, Readiness, Supervisor, WorkerPlan};
 use crate::worker::child::{Program, User};
+use asking::{heed, operators};
 use changeable::Changeable;
 use fault::io;
+use listeners::{bind, bound};
+use stores::{absolute, loose, loose_at, oauth_file, record};
 use words::{BeginEdge, BeginWorker, Upstream};
 
 pub use crate::supervise::Outcome;
@@ -48,6 +50,7 @@ pub use changeable::{Again, WorkerFault};
 pub use edge_half::edge_main;
 pub use edge_user::NoUser;
 pub use fault::BuildError;
+pub use problems::problems;
 pub use renewal::AcmeFault;
 pub use secrets::{SecretError, bearer, fresh as fresh_token};
 pub use session_keys::{KeyError, rotate as rotate_session_key};
@@ -190,26 +193,6 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
     })
 }
 
-/// All that stands in the way of serving a configuration, found without listening; blocking.
-#[must_use]
-pub fn problems(config: &Config) -> Vec<String> {
-    let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| kit::chain(fault)).collect();
-    problems.extend(trust::read(config).err().map(|fault| kit::chain(&fault)));
-    problems.extend(edge_user(config).err().map(|fault| kit::chain(&fault)));
-    let own = |path: &&Path| config.state.as_ref().is_some_and(|state| path.parent() == Some(state.path()));
-    let made_by_then = |path: &&Path| own(path) && path.parent().is_some_and(|folder| !folder.exists());
-    let monitoring = config.admin_socket.as_deref().filter(|path| !made_by_then(path)).map(socket::could_listen);
-    problems.extend(monitoring.and_then(Result::err).map(|fault| kit::chain(&fault)));
-    let listed = Ledger::at(config.credentials.clone(), loose(config)).list();
-    problems.extend(listed.err().map(|fault| kit::chain(&fault)));
-    let oauth = config
-        .oauth
-        .as_ref()
-        .map(|oauth| File::at(oauth.state.clone(), loose_at(config, &oauth.state, StateDir::oauth)));
-    problems.extend(oauth.and_then(|file| file.read().err()).map(|fault| kit::chain(&fault)));
-    problems
-}
-
 impl App {
     /// Serves until a signal asks for the end.
     pub async fn run(mut self) -> Outcome {
@@ -258,48 +241,6 @@ impl App {
     }
 }
 
-/// The operator's questions, from a socket where there is a state to keep it in.
-fn operators(config: &Config, tasks: &Tasks, ask: mpsc::Sender<Asked>) -> Result<(), BuildError> {
-    if let Some(state) = &config.state {
-        let listener = operator::bind(&state.operator_socket()).map_err(io("make the operator socket"))?;
-        tasks.start(operator::serve(listener, ask));
-    }
-    Ok(())
-}
-
-/// A hangup asks for a reload, unless it is that of the terminal.
-async fn heed(mut hangups: Hangups, ask: mpsc::Sender<Asked>) {
-    loop {
-        let asked = match hangups.next().await {
-            Hangup::Asked => Asked::Reload(None),
-            Hangup::TerminalGone => Asked::TerminalGone,
-        };
-        if ask.send(asked).await.is_err() {
-            return;
-        }
-    }
-}
-
-fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
-    let at = |source| BuildError::Bind { address, source };
-    let listener = TcpListener::bind(address).map_err(at)?;
-    listener.set_nonblocking(true).map_err(at)?;
-    Ok(listener)
-}
-
-/// A socket that somebody else has bound, or one that is bound now; and where that is.
-fn bound(handed: Option<TcpListener>, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), BuildError> {
-    let listener = handed.map_or_else(|| bind(wanted), taken_over)?;
-    let address = listener.local_addr().map_err(io("ask for the bound address"))?;
-    Ok((listener, address))
-}
-
-/// A socket that somebody else has bound.
-fn taken_over(listener: TcpListener) -> Result<TcpListener, BuildError> {
-    listener.set_nonblocking(true).map_err(io("take over a socket"))?;
-    Ok(listener)
-}
-
 fn edge_user(config: &Config) -> Result<Option<User>, BuildError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -331,34 +272,6 @@ fn worker(
             ))
         }
     }
-}
-
-/// Where calls are recorded, where they are.
-fn record(config: &Config) -> Option<Folder> {
-    let (audit, state) = config.audit.as_ref().zip(config.state.as_ref())?;
-    Some(Folder { path: state.path().to_owned(), keep: audit.keep })
-}
-
-fn loose(config: &Config) -> Loose {
-    loose_at(config, &config.credentials, StateDir::credentials)
-}
-
-/// A store that an operator named may be the original's, which only warned; the state's own is ours alone.
-fn loose_at(config: &Config, path: &Path, own: impl Fn(&StateDir) -> PathBuf) -> Loose {
-    let is_own = config.state.as_ref().is_some_and(|state| own(state) == path);
-    if is_own { Loose::Refuse } else { Loose::Warn }
-}
-
-/// The OAuth state, there from now on: an edge asks again and again for a file that is not.
-fn oauth_file(config: &Config) -> Result<Option<File>, BuildError> {
-    let Some(oauth) = &config.oauth else { return Ok(None) };
-    let file = File::at(absolute(&oauth.state)?, loose_at(config, &oauth.state, StateDir::oauth));
-    file.make()?;
-    Ok(Some(file))
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
-    std::path::absolute(path).map_err(io("find the working directory"))
 }
 
 /// Waits a little for a state whose last service is just ending: its worker holds on until its tenants are gone, its edge
