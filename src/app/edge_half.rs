@@ -6,6 +6,7 @@ mod authority;
 #[cfg(feature = "tls")]
 mod certificates;
 mod external;
+mod fitting;
 mod handover;
 mod heard;
 mod keeping;
@@ -29,7 +30,6 @@ use std::time::Duration;
 
 use kit::tasks::Tasks;
 use prometheus_client::collector::Collector;
-use rustix::process::{Resource, getrlimit};
 use tokio::sync::{mpsc, oneshot};
 
 use super::words::{BeginEdge, FromEdge, Stored};
@@ -48,11 +48,12 @@ use crate::sys;
 use crate::telemetry::{self, Verbosity};
 use crate::worker::child::Inherited;
 use crate::worker::handoff::{self, Receiver, Sender};
-use crate::worker::{Barred, Presence, Routes};
+use crate::worker::{Barred, Presence};
 use authority::{Anyone, Logins};
 #[cfg(feature = "tls")]
 use certificates::Certificates;
 use external::External;
+use fitting::fitting;
 use handover::Handover;
 use heard::Heard;
 use keeping::{Asked, Keeping};
@@ -265,21 +266,6 @@ fn outbound(begin: &BeginEdge) -> Result<Option<Outbound>, Fault> {
         Some(Err(fault)) if begin.external.is_some() => Err(fault.into()),
         Some(Err(_)) => Ok(None),
     }
-}
-
-/// The limits within what this process may open.
-fn fitting(mut limits: edge::Config, routes: &Routes) -> edge::Config {
-    // No limit: nothing to keep within.
-    let Some(descriptors) = getrlimit(Resource::Nofile).current else { return limits };
-    if limits.fit(descriptors, routes.workers().count()) {
-        tracing::warn!(
-            descriptors,
-            connections = limits.connections.most,
-            exchanges = limits.exchanges.most,
-            "the limits do not fit into the descriptors of this process and are lowered; raise LimitNOFILE"
-        );
-    }
-    limits
 }
 
 async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromEdge>) {
