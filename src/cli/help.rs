@@ -9,7 +9,10 @@ Example:
   playground serve --only edge --worker 127.0.0.1:8378 --worker-token-file worker.token \\
     --state edge --tokens worker/tokens.json
 
-The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > worker.token)";
+The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > worker.token)
+
+The edge asks the worker every second whom `playground user disable` has disabled there, and tells them so itself when they
+open a session or log in.";
 
 #[cfg(feature = "mcp-http")]
 pub(super) const FIRST: &str = "\
