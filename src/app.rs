@@ -118,6 +118,10 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
         Some(keys) => keys,
         None => session_keys::ephemeral()?,
     };
+    let recorded = record(&config);
+    if let (Some(folder), Some(state)) = (&recorded, &config.state) {
+        state.could_record(folder)?;
+    }
     let tombstones = config.state.as_ref().map(|state| taken(|| state.tombstones())).transpose()?;
     let begin = BeginEdge {
         verbosity: config.verbosity.word(),
@@ -157,7 +161,7 @@ pub async fn build(config: Config, handed: Sockets, manager: Notify, again: Agai
             monitoring,
             redirect: redirect.map(OwnedFd::from),
             bearer: bearer.map(OwnedFd::from),
-            audit: record(&config),
+            audit: recorded,
         },
         worker,
         credentials: absolute(&config.credentials)?,

@@ -24,7 +24,8 @@ pub mod verify;
 
 use serde::{Deserialize, Serialize};
 
-pub use file::Folder;
+pub use chain::Record;
+pub use file::{Folder, Identity};
 pub use line::{Arguments, Entry, Stated};
 pub use log::{Log, Next, Slot};
 

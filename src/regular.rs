@@ -2,7 +2,7 @@
 //!
 //! A FIFO, a device or a socket in its place is a fault with a name and never waited for.
 
-use std::fs::{File, FileType};
+use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -34,19 +34,35 @@ impl From<NotOpened> for io::Error {
 
 /// Opens a file that is one of bytes. Anything else is not even opened: that alone can wait for a peer or set a device off.
 pub(crate) fn open(path: &Path) -> Result<File, NotOpened> {
-    let regular = |found: std::fs::Metadata| match found.file_type() {
-        kind if kind.is_file() => Ok(()),
-        kind => Err(NotOpened::NotRegular(name(kind))),
-    };
     if let Some(name) = credential::name(path) {
         return Err(NotOpened::NotHanded(name.to_owned()));
     }
-    regular(std::fs::metadata(path)?)?;
+    regular(&std::fs::metadata(path)?)?;
     // It may be another by now, which must not hold us either.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
-    regular(file.metadata()?)?;
+    regular(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Opens a file for reading and appending, and makes it for its owner alone where it is not there.
+pub(crate) fn appending(path: &Path) -> Result<File, NotOpened> {
+    match std::fs::metadata(path) {
+        Ok(found) => regular(&found)?,
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {}
+        Err(fault) => return Err(fault.into()),
+    }
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from)?);
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn regular(found: &Metadata) -> Result<(), NotOpened> {
+    match found.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind => Err(NotOpened::NotRegular(name(kind))),
+    }
 }
 
 /// The whole of a file; none when it holds more than `most` bytes.

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 use kit::ballast::Ballast;
 use rustix::fs::Access;
 
+#[cfg(feature = "mcp-http")]
+use crate::regular::NotOpened;
+
 /// A state directory that exists, is private, and is of a format this build reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir(PathBuf);
@@ -54,6 +57,10 @@ pub enum StateError {
     Newer { path: PathBuf, found: String },
     #[error("another playground serves the state in {0}")]
     Held(PathBuf),
+    #[error("there is no state at {0}")]
+    Absent(PathBuf),
+    #[error("{path} is {kind} and no regular file")]
+    NotRegular { path: PathBuf, kind: &'static str },
 }
 
 impl StateDir {
@@ -124,10 +131,11 @@ impl StateDir {
     ///
     /// # Errors
     /// When another edge has it, or it cannot be opened.
+    #[cfg(feature = "mcp-http")]
     pub fn tombstones(&self) -> Result<[File; 2], StateError> {
         let [first, second] = ["tombstones.jsonl", "tombstones.2.jsonl"].map(|name| {
             let path = self.0.join(name);
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(at("open", &path))
+            crate::regular::appending(&path).map_err(|fault| not_opened(fault, &path))
         });
         let (first, second) = (first?, second?);
         match first.try_lock() {
@@ -135,6 +143,25 @@ impl StateDir {
             Err(TryLockError::WouldBlock) => Err(StateError::Held(self.0.clone())),
             Err(TryLockError::Error(fault)) => Err(at("lock", &self.0)(fault)),
         }
+    }
+
+    /// Whether an edge has served this state, which leaves such a record.
+    #[must_use]
+    pub fn was_served(&self) -> bool {
+        self.0.join("tombstones.jsonl").exists()
+    }
+
+    /// Looks whether the record of calls could be gone on with; blocking.
+    ///
+    /// # Errors
+    /// When something else lies in its place.
+    #[cfg(feature = "mcp-http")]
+    pub fn could_record(&self, folder: &crate::audit::Folder) -> Result<(), StateError> {
+        folder
+            .files()
+            .map_err(at("list", &self.0))?
+            .iter()
+            .try_for_each(|path| crate::regular::open(path).map(drop).map_err(|fault| not_opened(fault, path)))
     }
 
     #[must_use]
@@ -272,6 +299,14 @@ fn gone(path: &Path) -> Result<(), StateError> {
     match std::fs::remove_file(path) {
         Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(at("remove", path)(fault)),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(feature = "mcp-http")]
+fn not_opened(fault: NotOpened, path: &Path) -> StateError {
+    match fault {
+        NotOpened::NotRegular(kind) => StateError::NotRegular { path: path.to_owned(), kind },
+        NotOpened::NotHanded(_) | NotOpened::Io(_) => at("open", path)(fault.into()),
     }
 }
 

@@ -18,6 +18,7 @@ mod kept;
 mod operators;
 mod outcome;
 mod plan;
+mod record;
 mod reload;
 mod renewal;
 mod stamps;
@@ -41,6 +42,7 @@ use crate::worker::restart::Policy;
 use grants::Grants;
 use kept::{Event, Kept, Up};
 use operators::Operators;
+use record::Recorded;
 use reload::Reloads;
 
 pub use outcome::Outcome;
@@ -85,7 +87,9 @@ pub struct Supervisor {
     /// What the service manager is told of a service that is as it should be.
     serving: String,
     told_status: String,
-    reload_failed: bool,
+    /// Why the last reload was none.
+    reload_fault: Option<String>,
+    recorded: Recorded,
     /// Also once the worker has been given up.
     supervises_worker: bool,
     tasks: Tasks,
@@ -133,6 +137,7 @@ impl Supervisor {
             grants: plan.oauth.clone().map(|file| Grants::start(file, &tasks)),
             reloads: Reloads::new(plan.stamps.clone()),
             noting: used::Noting::default(),
+            recorded: Recorded::new(plan.edge.audit.clone()),
             plan,
             edge: Kept::new("edge", Policy::EDGE),
             worker: Kept::new("worker", Policy::WORKER),
@@ -151,7 +156,7 @@ impl Supervisor {
             pulse: telling::Pulse::default(),
             serving: String::new(),
             told_status: String::new(),
-            reload_failed: false,
+            reload_fault: None,
             tasks,
         }
     }
@@ -172,7 +177,14 @@ impl Supervisor {
 
     /// The next thing that happens. Dropping the future loses nothing.
     async fn next(&mut self) -> Happening {
-        let due = [self.edge.due(), self.worker.due(), self.worker_missed, self.reloads.due(), self.pulse.due()];
+        let due = [
+            self.edge.due(),
+            self.worker.due(),
+            self.worker_missed,
+            self.reloads.due(),
+            self.recorded.due(),
+            self.pulse.due(),
+        ];
         let due = due.into_iter().flatten().min();
         let wait = async {
             match due {
@@ -208,6 +220,7 @@ impl Supervisor {
             Happening::Event(Event::Ended { name, generation, status }) => self.ended(name, generation, status),
             Happening::Event(Event::Reread(reading)) => self.reread(*reading),
             Happening::Event(Event::Looked { changed }) => self.looked(changed),
+            Happening::Event(Event::RecordLooked(found)) => self.looked_at_record(found),
         }
     }
 

@@ -18,6 +18,7 @@ mod record;
 #[cfg(feature = "tls")]
 mod renewal;
 mod takeover;
+mod troubles;
 mod upstreams;
 mod uses;
 
@@ -60,7 +61,8 @@ use keeping::{Asked, Keeping};
 use openings::Openings;
 use operators::Operators;
 use process::Process;
-use record::Turns;
+use record::{Places, Turns};
+use troubles::Troubles;
 use upstreams::Upstreams;
 use uses::{Noting, Uses};
 
@@ -129,7 +131,8 @@ async fn serve(
     let (gone, supervisor_gone) = oneshot::channel();
     // The supervisor sends one and waits for what becomes of it.
     let (send_on, sent_on) = mpsc::channel(1);
-    let turns = Turns::default();
+    let (turns, troubles) = (Turns::default(), Troubles::default());
+    let (placed, places) = Places::new();
     let (wish, wishes) = mpsc::channel(MOST_WISHES);
     #[cfg(feature = "tls")]
     let (certificates, renewal) = (Certificates::new(&begin), renewal::Keeping::default());
@@ -142,6 +145,8 @@ async fn serve(
         reloads: send_on,
         say: say.clone(),
         turns: turns.clone(),
+        placed,
+        troubles: troubles.clone(),
         operators: Operators::new(wish, say.clone(), tasks.clone()),
         #[cfg(feature = "tls")]
         renewal: renewal.clone(),
@@ -198,6 +203,9 @@ async fn serve(
     let before = handed.audit_before.map(File::from);
     let log =
         recorded.map(|(terms, file)| record::start(terms, (file, before), turns, say.clone(), &tasks)).transpose()?;
+    if let Some(log) = &log {
+        tasks.start(places.follow(log.clone()));
+    }
     let mut shown: Vec<Box<dyn Collector>> = vec![Box::new(Process::new())];
     shown.extend(log.as_ref().map(Log::collector));
     #[cfg(feature = "tls")]
@@ -219,7 +227,10 @@ async fn serve(
     };
     tasks.start(uses.tell(say.clone(), uses::PAUSE));
     if let Some(socket) = handed.monitoring {
-        tasks.start(monitoring::serve(monitoring::open(socket)?, pages::pages(parts.meters.clone(), log.clone())));
+        tasks.start(monitoring::serve(
+            monitoring::open(socket)?,
+            pages::pages(parts.meters.clone(), log.clone(), troubles),
+        ));
     }
     let challenges = Challenges::default();
     #[cfg(feature = "tls")]

@@ -45,6 +45,12 @@ pub enum ToEdge {
     AuditTurned,
     /// There is none; it goes on in the one that it is in.
     AuditNotTurned { why: String },
+    /// The file of the record of calls was moved or deleted; it goes on in this one, as a descriptor.
+    AuditDisplaced,
+    /// The same, and no other can be had yet.
+    AuditNowhere { why: String },
+    /// What whoever looks at the service should know, all of it.
+    Troubles { what: Vec<String> },
     /// With the connection of an operator, who is to be answered there.
     Operate { id: u64 },
     /// These tenants alone are disabled, as the sandbox worker says that is a child beside it.

@@ -14,7 +14,7 @@ use kit::Tenant;
 use rustix::fs::OFlags;
 use serde::Serialize;
 
-use super::chain::{Link, Tail};
+use super::chain::{Link, Opening, Record, Tail};
 use super::line::rfc3339;
 use crate::identity::CredentialId;
 
@@ -68,7 +68,10 @@ impl Acts {
         let mut text = String::new();
         let mut link = match tail.last {
             Some(last) if tail.torn.is_empty() && tail.is_ended => last,
-            _ => tail.open(Link::START, act.time.clone(), 0, &mut text)?,
+            _ => {
+                let opening = Opening { record: Record::Acts, time: act.time.clone(), lost: 0, displaced: false };
+                tail.open(Link::START, opening, &mut text)?
+            }
         };
         link.append(act, &mut text)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());

@@ -48,6 +48,29 @@ pub struct Opened {
     pub torn_sha256: String,
     /// Lines that could not be written since the last one.
     pub lost: u64,
+    /// Whose first or next line this is; older ones do not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Record>,
+    /// Whether the file before was moved or deleted while it was written to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub displaced: bool,
+}
+
+/// Which of the records a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Record {
+    Calls,
+    Acts,
+}
+
+/// What a line says that begins a file or goes on in it, beside what the file's end does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    pub record: Record,
+    pub time: String,
+    pub lost: u64,
+    pub displaced: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +111,15 @@ impl fmt::Display for Hash {
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Calls => "the record of calls",
+            Self::Acts => "the record of acts",
+        })
     }
 }
 
@@ -166,11 +198,12 @@ impl Tail {
     ///
     /// # Errors
     /// Never in practice; see [`Link::append`].
-    pub fn open(&self, before: Link, time: String, lost: u64, to: &mut String) -> io::Result<Link> {
+    pub fn open(&self, before: Link, opening: Opening, to: &mut String) -> io::Result<Link> {
         if !self.is_ended {
             to.push('\n');
         }
         let mut link = self.last.unwrap_or(before);
+        let Opening { record, time, lost, displaced } = opening;
         let opened = Opened {
             time,
             event: Event::Opened,
@@ -178,6 +211,8 @@ impl Tail {
             torn_bytes: u64::try_from(self.torn.len()).unwrap_or(u64::MAX),
             torn_sha256: Hash::plain(&self.torn).to_string(),
             lost,
+            record: Some(record),
+            displaced,
         };
         link.append(&opened, to)?;
         Ok(link)

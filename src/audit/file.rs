@@ -2,16 +2,25 @@
 //!
 //! `audit.jsonl` is written to; those before it are `audit.N.jsonl`, the newest with the highest number.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::regular;
 
 /// Where a state's record lies, and how many files of it are kept beside the one that is written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
     pub keep: usize,
+}
+
+/// Which file it is, under whatever name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
 }
 
 impl Folder {
@@ -25,9 +34,9 @@ impl Folder {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(&self) -> io::Result<(File, Option<File>)> {
-        let current = appending(&self.current())?;
+        let current = regular::appending(&self.current())?;
         let before = match current.metadata()?.len() {
-            0 => self.turned()?.last().map(|(_, path)| File::open(path)).transpose()?,
+            0 => self.turned()?.last().map(|(_, path)| regular::open(path)).transpose()?,
             _ => None,
         };
         Ok((current, before))
@@ -43,7 +52,7 @@ impl Folder {
         let aside = self.path.join(format!("{PREFIX}{next}{SUFFIX}"));
         fs::rename(self.current(), &aside)?;
         turned.push((next, aside));
-        let fresh = appending(&self.current());
+        let fresh = regular::appending(&self.current()).map_err(io::Error::from);
         if fresh.is_ok() {
             let surplus = turned.len().saturating_sub(self.keep);
             for (_, path) in turned.into_iter().take(surplus) {
@@ -75,9 +84,27 @@ impl Folder {
     }
 }
 
-/// A file for its owner alone, to which can only be added.
-pub(super) fn appending(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+impl Identity {
+    /// Blocking.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether a path leads to this very file; blocking.
+    ///
+    /// # Errors
+    /// When that cannot be seen. A file that is not there is seen.
+    pub fn is_at(self, path: &Path) -> io::Result<bool> {
+        match fs::metadata(path) {
+            Ok(found) => Ok(self == Self { device: found.dev(), inode: found.ino() }),
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
 }
 
 fn number(path: &Path) -> Option<u64> {

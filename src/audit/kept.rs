@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use super::chain::{Link, Tail};
+use super::chain::{Link, Opening, Record, Tail};
 use super::line::{Entry, rfc3339};
 
 /// All of it blocks.
@@ -22,13 +22,25 @@ pub(super) struct Kept {
     bytes: u64,
     day: u64,
     is_dirty: bool,
+    /// Whether the file before was moved or deleted, which the first line of this one says.
+    is_displaced: bool,
 }
 
 impl Kept {
     pub(super) fn new(file: File, before: Option<&File>) -> io::Result<Self> {
         let before = before.map(Tail::of).transpose()?.and_then(|tail| tail.last).unwrap_or(Link::START);
         let day = file.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH).map_or(0, day);
-        Ok(Self { file, before, link: None, base: None, waiting: VecDeque::new(), bytes: 0, day, is_dirty: false })
+        Ok(Self {
+            file,
+            before,
+            link: None,
+            base: None,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            day,
+            is_dirty: false,
+            is_displaced: false,
+        })
     }
 
     pub(super) fn take(&mut self, entries: impl IntoIterator<Item = Entry>) {
@@ -57,17 +69,25 @@ impl Kept {
 
     /// Goes on behind the last whole line.
     fn open(&mut self, lost: u64) -> io::Result<Link> {
+        let tail = self.end()?;
+        let mut text = String::new();
+        let time = rfc3339(kit::clock::since_epoch());
+        let opening = Opening { record: Record::Calls, time, lost, displaced: self.is_displaced };
+        let link = tail.open(self.before, opening, &mut text)?;
+        self.bytes = tail.bytes;
+        self.add(&text, link)?;
+        self.is_displaced = false;
+        Ok(link)
+    }
+
+    /// How the file ends. What stands there whole of a write that broke off is not waiting any more.
+    fn end(&mut self) -> io::Result<Tail> {
         let tail = Tail::of(&self.file)?;
         if let (Some(base), Some(last)) = (self.base.take(), tail.last) {
-            // These were whole before the write broke off.
             let whole = usize::try_from(last.number.saturating_sub(base)).unwrap_or(usize::MAX);
             self.waiting.drain(..whole.min(self.waiting.len()));
         }
-        let mut text = String::new();
-        let link = tail.open(self.before, rfc3339(kit::clock::since_epoch()), lost, &mut text)?;
-        self.bytes = tail.bytes;
-        self.add(&text, link)?;
-        Ok(link)
+        Ok(tail)
     }
 
     fn add(&mut self, text: &str, link: Link) -> io::Result<()> {
@@ -98,6 +118,18 @@ impl Kept {
         self.file = fresh;
         self.bytes = 0;
         self.day = day(kit::clock::since_epoch());
+    }
+
+    /// The same where the file is not in its place any more.
+    pub(super) fn go_on_after_loss(&mut self, fresh: File) {
+        if self.link.is_none() {
+            // A write broke off: the file itself says how far it got.
+            self.link = self.end().ok().and_then(|tail| tail.last);
+        }
+        // What it has is brought to the disk as far as that goes.
+        let _ = self.sync();
+        self.is_displaced = true;
+        self.go_on_in(fresh);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Lines wait for it in a queue with an end, those of a few milliseconds are written at a time, and are brought to the disk
 //! once a second: a host that loses its power may lose the last second, a process that is killed loses what was in the queue.
-//! A write that fails is tried again each second, and lines wait meanwhile; whether calls do too is the operator's choice.
+//! A write that fails is tried again each second, and lines wait meanwhile; whether calls do too is the operator's choice. The
+//! same holds while there is no file in the place of one that was moved or deleted.
 
 use std::fmt;
 use std::fs::File;
@@ -41,6 +42,7 @@ struct Inner {
     queue: mpsc::Sender<Word>,
     terms: Terms,
     told: Arc<Told>,
+    placed: mpsc::Sender<io::Result<File>>,
 }
 
 #[derive(Default)]
@@ -66,9 +68,20 @@ impl Log {
         let kept = Kept::new(file, before)?;
         let (queue, words) = mpsc::channel(MOST_WAITING);
         let told = Arc::<Told>::default();
-        let writing = Writing { kept: Some(kept), words, terms, next, told: Arc::clone(&told), turns_after: 0 };
+        let (placed, places) = mpsc::channel(MOST_PLACES);
+        let writing = Writing {
+            kept: Some(kept),
+            words,
+            terms,
+            next,
+            told: Arc::clone(&told),
+            turns_after: 0,
+            places,
+            placed: None,
+            nowhere: None,
+        };
         tasks.start(writing.run());
-        Ok(Self(Arc::new(Inner { queue, terms, told })))
+        Ok(Self(Arc::new(Inner { queue, terms, told, placed })))
     }
 
     #[must_use]
@@ -98,6 +111,12 @@ impl Log {
             }
             None => {}
         }
+    }
+
+    /// The file that is written to was moved or deleted: goes on in this one, or fails to write until there is one.
+    pub async fn displaced(&self, fresh: io::Result<File>) {
+        // Nobody writes any more once the process is ending.
+        let _ = self.0.placed.send(fresh).await;
     }
 
     /// Whether the last attempt to write has failed.
@@ -136,6 +155,11 @@ struct Writing {
     told: Arc<Told>,
     /// Looks to let pass before the next turn is tried.
     turns_after: u32,
+    places: mpsc::Receiver<io::Result<File>>,
+    /// The file to go on in, in the place of one that was moved or deleted.
+    placed: Option<File>,
+    /// Why there is none.
+    nowhere: Option<String>,
 }
 
 impl Writing {
@@ -154,6 +178,13 @@ impl Writing {
                         return;
                     }
                     false
+                }
+                Some(placed) = self.places.recv() => {
+                    match placed {
+                        Ok(file) => (self.placed, self.nowhere) = (Some(file), None),
+                        Err(fault) => self.nowhere = Some(fault.to_string()),
+                    }
+                    true
                 }
                 _ = ticks.tick() => true,
             };
@@ -179,7 +210,14 @@ impl Writing {
         let mut kept = self.kept.take()?;
         kept.take(lines);
         let lost = self.told.lost.load(Ordering::Relaxed);
+        let (placed, nowhere) = (self.placed.take(), self.nowhere.clone());
         let (kept, written) = tokio::task::spawn_blocking(move || {
+            if let Some(why) = nowhere {
+                return (kept, Err(io::Error::other(why)));
+            }
+            if let Some(file) = placed {
+                kept.go_on_after_loss(file);
+            }
             let written = kept.write(lost).and_then(|()| if syncs { kept.sync() } else { Ok(()) });
             (kept, written)
         })
@@ -246,6 +284,9 @@ const MOST_WAITING: usize = 8192;
 const MOST_BATCH: usize = 512;
 const GATHERING: Duration = Duration::from_millis(5);
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
+
+/// There is one look at the file's place a second.
+const MOST_PLACES: usize = 4;
 
 /// In looks, of which there is one a second.
 const TURN_PAUSE: u32 = 60;

@@ -10,13 +10,16 @@ use std::fmt;
 use std::io::{self, BufRead};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::chain::{Hash, Link, Opened, split};
+use super::chain::{Hash, Link, Opened, Record, split};
 
 /// What a look through all files found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub lines: u64,
+    /// The number of the first line there is.
+    pub first: Option<u64>,
     pub last: Option<Link>,
     pub faults: Vec<Fault>,
     /// What a process that was killed left, and what could not be written: no tampering.
@@ -44,6 +47,10 @@ pub enum What {
     Moved { number: u64, after: u64 },
     /// A file that begins without saying what it follows.
     Headless { number: u64 },
+    /// It, and maybe more, belongs to the other record.
+    Foreign { is: Record },
+    /// A file without a line.
+    Empty,
 }
 
 /// Reads files in their order.
@@ -58,15 +65,39 @@ pub struct Reader {
     gaps: Vec<(Fault, u64, u64)>,
     /// What stands behind the last whole line, and where it begins.
     torn: Option<(u64, Vec<u8>)>,
+    /// Which record it should be, or the first line that says so was.
+    record: Option<Record>,
+    /// The file of which it was told that it is the other.
+    foreign: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Says {
     #[serde(flatten)]
     opened: Option<Opened>,
+    /// What only a line of the record of calls has.
+    #[serde(rename = "ref")]
+    reference: Option<IgnoredAny>,
+    /// What only one of acts has.
+    act: Option<IgnoredAny>,
+}
+
+impl Says {
+    /// Lines from before the records had names are known by what they have.
+    fn record(&self) -> Option<Record> {
+        let named = self.opened.as_ref().and_then(|opened| opened.record);
+        let by_call = self.reference.as_ref().map(|_| Record::Calls);
+        named.or(by_call).or_else(|| self.act.as_ref().map(|_| Record::Acts))
+    }
 }
 
 impl Reader {
+    /// Of files that should be those of this record.
+    #[must_use]
+    pub fn of(record: Record) -> Self {
+        Self { record: Some(record), ..Self::default() }
+    }
+
     /// Reads one more file; blocking.
     ///
     /// # Errors
@@ -83,6 +114,9 @@ impl Reader {
             }
             bytes.clear();
         }
+        if line == 0 {
+            self.fault(name, 0, What::Empty);
+        }
         if let Some((line, torn)) = &self.torn
             && (torn.ends_with(b"\n") || torn.contains(&b'\n'))
         {
@@ -98,7 +132,16 @@ impl Reader {
         self.report.lines += 1;
         let mut object = body.to_vec();
         object.push(b'}');
-        let opened = serde_json::from_slice::<Says>(&object).ok().and_then(|says| says.opened);
+        let says = serde_json::from_slice::<Says>(&object).ok();
+        if let Some(is) = says.as_ref().and_then(Says::record)
+            && *self.record.get_or_insert(is) != is
+            && self.foreign.as_deref() != Some(name)
+        {
+            self.fault(name, line, What::Foreign { is });
+            self.foreign = Some(name.to_owned());
+        }
+        let opened = says.and_then(|says| says.opened);
+        self.report.first.get_or_insert(is.number);
         if let Some((at, torn)) = self.torn.take() {
             match &opened {
                 Some(opened) if explains(opened, &torn) => {
@@ -112,6 +155,11 @@ impl Reader {
         }
         if let Some(Opened { lost, .. }) = opened.as_ref().filter(|opened| opened.lost > 0) {
             self.report.notes.push(format!("{name}:{line}: {lost} lines could not be recorded before this one"));
+        }
+        if opened.as_ref().is_some_and(|opened| opened.displaced) {
+            self.report.notes.push(format!(
+                "{name}:{line}: the file before was moved or deleted while it was written to; what it was lies elsewhere, or nowhere"
+            ));
         }
         let before = self.link.unwrap_or_else(|| {
             let previous = opened.as_ref().and_then(|opened| Hash::parse(opened.previous.as_bytes()));
@@ -187,6 +235,9 @@ fn explains(opened: &Opened, torn: &[u8]) -> bool {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.what == What::Empty {
+            return write!(f, "{}: cut: it has no line, though each file is begun with one", self.file);
+        }
         write!(f, "{}:{}: ", self.file, self.line)?;
         match self.what {
             What::Changed { number } => {
@@ -200,6 +251,8 @@ impl fmt::Display for Fault {
             What::Headless { number } => {
                 write!(f, "missing: the file begins with line {number}, which does not say what it follows")
             }
+            What::Foreign { is } => write!(f, "swapped: this line belongs to {is}"),
+            What::Empty => Ok(()),
         }
     }
 }
@@ -207,13 +260,17 @@ impl fmt::Display for Fault {
 #[cfg(test)]
 mod tests {
     use super::{Reader, Report};
-    use crate::audit::chain::{Link, Tail};
+    use crate::audit::chain::{Link, Opening, Record, Tail};
+
+    fn opening() -> Opening {
+        Opening { record: Record::Calls, time: "now".to_owned(), lost: 0, displaced: false }
+    }
 
     /// A first line and seven more, each with its end.
     fn lines() -> Vec<String> {
         let mut text = String::new();
         let tail = Tail { is_ended: true, ..Tail::default() };
-        let mut link = tail.open(Link::START, "now".to_owned(), 0, &mut text).expect("opened");
+        let mut link = tail.open(Link::START, opening(), &mut text).expect("opened");
         for number in 2..=8 {
             link.append(&serde_json::json!({ "ref": format!("R{number}") }), &mut text).expect("appended");
         }
@@ -274,7 +331,7 @@ mod tests {
         let last = look(&first).last.expect("a last line");
         let mut second = String::new();
         let empty = Tail { is_ended: true, ..Tail::default() };
-        empty.open(last, "now".to_owned(), 0, &mut second).expect("opened");
+        empty.open(last, opening(), &mut second).expect("opened");
         for (texts, faults) in [([&first, &second], 0), ([&second, &first], 1)] {
             let mut reader = Reader::default();
             texts.into_iter().for_each(|text| reader.read("f", text.as_bytes()).expect("read"));

@@ -1,7 +1,6 @@
 //! `playground audit`: what the records of calls and of acts say, and whether anyone has changed them.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,9 +11,10 @@ use serde_json::Value;
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use crate::audit::Folder;
 use crate::audit::acts::Acts as ActsOf;
 use crate::audit::verify::{Reader, Report};
+use crate::audit::{Folder, Record};
+use crate::regular;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -136,37 +136,82 @@ impl Audit {
 
 impl Verify {
     fn run(self) -> Result<ExitCode, Failure> {
-        let records = if self.files.is_empty() { self.of_state()? } else { vec![self.files] };
-        let mut is_whole = true;
-        for files in records {
-            is_whole &= hangs_together(&files)?;
+        if !self.files.is_empty() {
+            let is_whole = hangs_together(Reader::default(), &self.files)?;
+            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(Code::Problems as u8) });
         }
-        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(Code::Problems as u8) })
+        let state = self.place.seen()?;
+        let calls = Folder { path: state.path().to_owned(), keep: 0 };
+        let files = calls.files().map_err(unreadable(state.path()))?;
+        let acts = ActsOf::of(state.path()).path().to_owned();
+        let has_acts = exists(&acts);
+        let is_off = self.place.file()?.audit.enabled == Some(false);
+        let mut verdict = Verdict::Whole;
+        if files.last() == Some(&calls.current()) {
+            verdict = verdict.and(hangs_together(Reader::of(Record::Calls), &files)?);
+        } else if !files.is_empty() {
+            hangs_together(Reader::of(Record::Calls), &files)?;
+            say::data(&format!("missing: {}, though files from before it are here", calls.current().display()));
+            verdict = Verdict::Gone;
+        } else if is_off {
+            say::talk("note: calls are not recorded: audit.enabled is false");
+        } else if state.was_served() {
+            say::data(&format!(
+                "missing: {}, though a service has run on this state: it was removed, or audit.enabled was false all the time",
+                calls.current().display()
+            ));
+            verdict = Verdict::Gone;
+        } else if has_acts {
+            say::talk("note: there is no record of calls: no service has run on this state");
+        } else {
+            return Err(no_calls());
+        }
+        if has_acts {
+            verdict = verdict.and(hangs_together(Reader::of(Record::Acts), &[acts])?);
+        } else {
+            say::talk(&format!(
+                "note: there is no {}: no verb has changed anything in this state, or it was removed",
+                acts.display()
+            ));
+        }
+        Ok(match verdict {
+            Verdict::Whole => ExitCode::SUCCESS,
+            Verdict::Faults => ExitCode::from(Code::Problems as u8),
+            Verdict::Gone => ExitCode::from(Code::Missing as u8),
+        })
     }
+}
 
-    fn of_state(&self) -> Result<Vec<Vec<PathBuf>>, Failure> {
-        let acts = ActsOf::of(self.place.open()?.path()).path().to_owned();
-        let mut records = if acts.exists() { vec![vec![acts]] } else { Vec::new() };
-        match of_state(&self.place) {
-            Ok(calls) => records.insert(0, calls),
-            // A state that is not served yet, or whose calls are not recorded.
-            Err(failure) if records.is_empty() => return Err(failure),
-            Err(_none) => {}
-        }
-        Ok(records)
+/// What the exit code says of the records of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Whole,
+    Faults,
+    Gone,
+}
+
+impl Verdict {
+    fn and(self, is_whole: bool) -> Self {
+        if self == Self::Whole && !is_whole { Self::Faults } else { self }
     }
 }
 
 /// Tells what was done to the files of one record.
-fn hangs_together(files: &[PathBuf]) -> Result<bool, Failure> {
-    let mut reader = Reader::default();
+fn hangs_together(mut reader: Reader, files: &[PathBuf]) -> Result<bool, Failure> {
     for path in files {
-        let read = File::open(path).and_then(|file| reader.read(&path.display().to_string(), BufReader::new(file)));
+        let opened = regular::open(path).map_err(io::Error::from);
+        let read = opened.and_then(|file| reader.read(&path.display().to_string(), BufReader::new(file)));
         read.map_err(unreadable(path))?;
     }
-    let Report { lines, last, faults, notes } = reader.report();
+    let Report { lines, first, last, faults, notes } = reader.report();
     for note in notes {
         say::talk(&format!("note: {note}"));
+    }
+    if let Some(first) = first.filter(|first| *first > 1) {
+        say::talk(&format!(
+            "note: {} begins with line {first}: the lines before it are not here; a service removes files beyond audit.keep",
+            files.first().map_or_else(String::new, |path| path.display().to_string())
+        ));
     }
     for fault in &faults {
         say::data(&fault.to_string());
@@ -175,17 +220,23 @@ fn hangs_together(files: &[PathBuf]) -> Result<bool, Failure> {
         say::talk(&format!("{} faults in {lines} lines", faults.len()));
         return Ok(false);
     }
-    let last = last.map_or_else(String::new, |last| format!("; the last is {} with {}", last.number, last.hash));
+    let first = first.map_or_else(String::new, |first| format!("; the first is {first}"));
+    let last = last.map_or_else(String::new, |last| format!(", the last is {} with {}", last.number, last.hash));
     let of = files.last().map_or_else(String::new, |path| format!(" of {}", path.display()));
-    say::data(&format!("{lines} lines in {} files{of} hang together{last}", files.len()));
+    say::data(&format!("{lines} lines in {} files{of} hang together{first}{last}", files.len()));
     Ok(true)
+}
+
+/// Also what leads nowhere is there.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 impl Acts {
     fn run(self) -> Result<ExitCode, Failure> {
         let path = match self.file {
             Some(path) => path,
-            None => ActsOf::of(self.place.open()?.path()).path().to_owned(),
+            None => ActsOf::of(self.place.seen()?.path()).path().to_owned(),
         };
         let lines = lines_of(&path, self.tenant.as_ref(), |line| line.get("act").is_some())?;
         let skipped = lines.len().saturating_sub(self.lines);
@@ -225,7 +276,7 @@ fn lines_of(
     is_wanted: impl Fn(&Value) -> bool,
 ) -> Result<Vec<(String, Value)>, Failure> {
     let mut lines = Vec::new();
-    let file = File::open(path).map_err(unreadable(path))?;
+    let file = regular::open(path).map_err(io::Error::from).map_err(unreadable(path))?;
     for line in BufReader::new(file).lines() {
         // What is no line is for `verify` to tell.
         let Ok(line) = line else { continue };
@@ -253,21 +304,25 @@ fn row(says: &Value, columns: &[&str]) -> String {
 const COLUMNS: [&str; 9] = ["time", "ref", "tenant", "credential", "address", "method", "tool", "outcome", "ms"];
 
 fn of_state(place: &Place) -> Result<Vec<PathBuf>, Failure> {
-    let path = place.open()?.path().to_owned();
+    let path = place.seen()?.path().to_owned();
     let files = Folder { path: path.clone(), keep: 0 }.files().map_err(unreadable(&path))?;
     if files.is_empty() {
-        return Err(Failure::message(Code::Missing, "there is no record of calls in this state")
-            .hint("a service makes it at its start, unless audit.enabled is false; name the state with --state DIR"));
+        return Err(no_calls());
     }
     Ok(files)
 }
 
-fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+fn no_calls() -> Failure {
+    Failure::message(Code::Missing, "there is no record of calls in this state")
+        .hint("a service makes it at its start, unless audit.enabled is false; name the state with --state DIR")
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     let path = path.display().to_string();
     move |fault| {
-        let code = if fault.kind() == std::io::ErrorKind::NotFound {
+        let code = if fault.kind() == io::ErrorKind::NotFound {
             Code::Missing
-        } else if fault.kind() == std::io::ErrorKind::PermissionDenied {
+        } else if fault.kind() == io::ErrorKind::PermissionDenied {
             Code::NotAllowed
         } else {
             Code::Failed
@@ -284,8 +339,13 @@ Example:
   playground audit acts
 
 Of calls, a line of audit.jsonl has: n (its number), time, ref, tenant, credential (its id), stated (the client's own words about itself),
-address, http, method, tool, outcome, status, ms, bytes_in, bytes_out, arguments_sha256, hash. No token, no session and,
-unless audit.arguments = true, nothing of a call's arguments is in it.
+client (of a login: its OAuth client), address, http, method, tool, outcome, status, ms, bytes_in, bytes_out,
+arguments_sha256, hash. No token, no session and, unless audit.arguments = true, nothing of a call's arguments is in it. What
+is no call has a method in brackets, as in (login refused).
+
+A line with event = opened stands where writing began or went on: record (calls or acts), previous (the hash that it follows),
+torn_bytes and torn_sha256 (of a line before it that was not written whole), lost (lines that could not be recorded), and
+displaced where the file before was moved or deleted while it was written to.
 
 Of what operators did, a line of operator.jsonl has: n, time, act (the verb), by (uid, and login where `sudo` has changed
 it), tenant, credentials (their ids), what, hash.";
@@ -295,7 +355,8 @@ Example:
   playground audit verify --state /var/lib/playground
   playground audit verify audit.1.jsonl audit.2.jsonl audit.jsonl
 
-Exit codes: 0 all lines hang together, 5 faults, which are on stdout, 6 there is no record";
+Exit codes: 0 all lines hang together, 1 a record cannot be read, 3 not allowed to read it, 5 faults, which are on stdout,
+6 a record is not there";
 
 const SHOW: &str = "\
 Example:

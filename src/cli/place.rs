@@ -43,6 +43,24 @@ impl Place {
         self.open_or(self.file()?.state.as_deref(), Door::Open)
     }
 
+    /// The same for a verb that only looks: nothing is made, and a state that is not there is told.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn seen(&self) -> Result<StateDir, Failure> {
+        let path = self.path()?;
+        if path.try_exists().unwrap_or(true) {
+            StateDir::look(&path).map_err(Failure::from)
+        } else {
+            Err(StateError::Absent(path).into())
+        }
+    }
+
+    /// Where the state lies, if it is there.
+    #[cfg(feature = "mcp-http")]
+    fn path(&self) -> Result<PathBuf, Failure> {
+        let said = if self.is_named() { None } else { self.file()?.state };
+        self.state.clone().or(said).map_or_else(default, Ok)
+    }
+
     /// The same, where there are no such files.
     #[cfg(not(feature = "mcp-http"))]
     pub(super) fn open(&self) -> Result<StateDir, Failure> {
@@ -98,7 +116,10 @@ impl From<StateError> for Failure {
     fn from(fault: StateError) -> Self {
         let code = match &fault {
             StateError::Foreign { .. } | StateError::Open { .. } => Code::NotAllowed,
-            StateError::Newer { .. } | StateError::NotDirectory(_) => Code::Configuration,
+            StateError::Newer { .. } | StateError::NotDirectory(_) | StateError::NotRegular { .. } => {
+                Code::Configuration
+            }
+            StateError::Absent(_) => Code::Missing,
             StateError::Held(_) => Code::Exists,
             StateError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Code::NotAllowed,
             StateError::Io { .. } => Code::Failed,
@@ -108,6 +129,8 @@ impl From<StateError> for Failure {
                 "stop the other one, or give this one a state of its own with --state DIR; the halves of a service have one each, as `playground worker --help` shows",
             ),
             StateError::Foreign { .. } => Some("name a directory of your own with --state DIR"),
+            StateError::Absent(_) => Some("name the one of the service with --state DIR; nothing was made"),
+            StateError::NotRegular { .. } => Some("move it away: it is made again"),
             StateError::Open { .. }
             | StateError::Newer { .. }
             | StateError::NotDirectory(_)

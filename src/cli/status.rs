@@ -52,6 +52,8 @@ struct Seen {
     tokens: Vec<Listed>,
     grants: Vec<(GrantId, Grant)>,
     now: std::time::Duration,
+    /// What of this could not be looked at, and why.
+    unread: Vec<String>,
 }
 
 impl Status {
@@ -79,31 +81,44 @@ impl Status {
     }
 
     async fn look(self) -> Result<Seen, Failure> {
-        let state = self.place.open()?;
+        let state = self.place.seen()?;
         let socket = self.admin_socket.clone().unwrap_or_else(|| state.admin_socket());
         let running = tokio::task::spawn_blocking(move || Running::ask(&socket)).await.map_err(Failure::new)?;
         // An edge that is just being started has none that it could tell.
         let sessions = if running.is_some() { session::all(&state).await.ok() } else { None };
-        let tokens = store::listed(&self.store.ledger(&self.place, &state)?).await?;
+        let mut unread = Vec::new();
+        let tokens = match store::listed(&self.store.ledger(&self.place, &state)?).await {
+            Ok(tokens) => tokens,
+            Err(fault) => {
+                unread.extend(fault.problems());
+                Vec::new()
+            }
+        };
         let file = self.state.file(&self.place, &state)?;
         let now = kit::clock::since_epoch();
-        let grants = if file.path().try_exists().unwrap_or(true) {
-            let read = oauth::read(&file).await?;
-            let counted = read.grants().filter(|(_, grant)| grant.counts(Moment::of(now)));
-            counted.map(|(id, grant)| (id.clone(), grant.clone())).collect()
-        } else {
-            Vec::new()
-        };
-        Ok(Seen { running, sessions, tokens, grants, now })
+        let mut grants = Vec::new();
+        if file.path().try_exists().unwrap_or(true) {
+            match oauth::read(&file).await {
+                Ok(read) => {
+                    let counted = read.grants().filter(|(_, grant)| grant.counts(Moment::of(now)));
+                    grants.extend(counted.map(|(id, grant)| (id.clone(), grant.clone())));
+                }
+                Err(fault) => unread.extend(fault.problems()),
+            }
+        }
+        Ok(Seen { running, sessions, tokens, grants, now, unread })
     }
 }
 
 impl Seen {
     fn problems(&self) -> Vec<String> {
         let Some(running) = &self.running else {
-            return vec!["no service answers at the admin socket of this state".to_owned()];
+            let nobody = "no service answers at the admin socket of this state".to_owned();
+            return std::iter::once(nobody).chain(self.unread.iter().cloned()).collect();
         };
         let mut problems = running.reasons();
+        problems.extend(self.unread.iter().cloned());
+        problems.extend(running.troubles());
         problems.extend(running.missing_workers().map(|worker| format!("worker {worker} is not believed to be there")));
         for (name, end) in running.certificates() {
             match end.checked_sub(self.now) {
@@ -172,4 +187,5 @@ Example:
   playground status | awk '$1 == \"token\" && $3 == \"alice\" { print $2 }'
   playground session end ID; playground token revoke ID; playground grant revoke ID     # with an id that it shows
 
-Exit codes: 0 all is well, 4 no service runs on this state, 5 there are problems.";
+Exit codes: 0 all is well, 4 no service runs on this state, 5 there are problems, such as a file that could not be taken up,
+6 there is no such state.";

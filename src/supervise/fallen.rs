@@ -82,6 +82,7 @@ impl Supervisor {
             return;
         }
         self.look_if_due(now);
+        self.look_at_record_if_due(now);
         if self.worker.is_due(now)
             && let Err(fault) = self.start_worker()
         {

@@ -35,9 +35,9 @@ impl Supervisor {
 
     /// The file that the record of calls goes on in.
     pub(super) fn turn_audit(&mut self) {
-        let (Some(down), Some(folder)) = (self.edge.line(), self.plan.edge.audit.clone()) else { return };
+        let (Some(down), Some(record)) = (self.edge.line(), self.recorded.record().cloned()) else { return };
         self.tasks.start(async move {
-            let answer = match tokio::task::spawn_blocking(move || folder.turn()).await {
+            let answer = match tokio::task::spawn_blocking(move || record.turn()).await {
                 Ok(Ok(file)) => (ToEdge::AuditTurned, vec![file.into()]),
                 Ok(Err(fault)) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),
                 Err(fault) => (ToEdge::AuditNotTurned { why: fault.to_string() }, Vec::new()),

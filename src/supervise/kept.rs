@@ -14,6 +14,7 @@ use crate::worker::child::{Process, Started};
 use crate::worker::handoff::{HandoffError, Receiver, Sender};
 use crate::worker::restart::{Ending, Next, Policy, Restart};
 
+use super::record::Found;
 use super::reload::Reading;
 
 /// A child's place; the child itself may be absent.
@@ -56,6 +57,8 @@ pub(super) enum Event {
     Looked {
         changed: bool,
     },
+    /// What is at the path of the record of calls.
+    RecordLooked(Found),
 }
 
 #[derive(Debug)]

@@ -209,7 +209,7 @@ impl Supervisor {
     }
 
     fn reloaded(&mut self, askers: Vec<Asker>, done: Result<Done, String>) {
-        self.reload_told(done.is_err());
+        self.reload_told(done.as_ref().err().cloned());
         match done {
             Ok(Done { changed, needs_restart }) => {
                 for what in &needs_restart {

@@ -58,8 +58,8 @@ impl Supervisor {
             with.push(what);
             descriptors.push(descriptor.try_clone()?);
         }
-        if let Some(folder) = &edge.audit {
-            let (current, before) = folder.open().map_err(Fault::Audit)?;
+        if let Some(record) = self.recorded.record() {
+            let (current, before) = record.open().map_err(Fault::Audit)?;
             with.push(Handed::Audit);
             descriptors.push(current.into());
             if let Some(before) = before {
@@ -71,6 +71,7 @@ impl Supervisor {
         self.edge.started(started, &self.tasks, self.tell.clone(), |received: FromEdge| Up::Edge(received));
         self.edge.say(Down::Edge(ToEdge::Begin { edge: Box::new(begin), with }), descriptors);
         self.tell_disabled();
+        self.tell_troubles();
         Ok(())
     }
 

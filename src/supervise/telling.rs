@@ -41,8 +41,9 @@ impl Supervisor {
     }
 
     /// The same again, when a reload is over.
-    pub(super) fn reload_told(&mut self, failed: bool) {
-        self.reload_failed = failed;
+    pub(super) fn reload_told(&mut self, fault: Option<String>) {
+        self.reload_fault = fault;
+        self.tell_troubles();
         if self.phase == Phase::Running && !self.serving.is_empty() {
             self.told_status = self.status();
             self.plan.manager.ready(&self.told_status);
@@ -68,7 +69,7 @@ impl Supervisor {
             (true, true) if !self.worker.is_ready() => Some("the sandbox worker is being started again"),
             (true, true) | (false, _) => None,
         };
-        let reload = self.reload_failed.then_some("the last reload failed, as the log says");
+        let reload = self.reload_fault.is_some().then_some("the last reload failed, as the log says");
         let parts = [Some(self.serving.as_str()), edge, worker, reload];
         parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }

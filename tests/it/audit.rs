@@ -1,7 +1,9 @@
 //! The record of calls: what stands in it, who may be served without it, and that it outlives whoever writes it.
 
 mod acts;
+mod displaced;
 mod full_disk;
+mod verified;
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write as _};

@@ -77,11 +77,67 @@ fn what_is_wrong_stands_first() {
     service.stop();
 }
 
+/// An empty one.
+fn state(place: &Path) {
+    std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+        .create(place.join("state"))
+        .expect("made");
+}
+
+#[test]
+fn what_could_not_be_taken_up_is_a_problem_until_it_is() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut service = Service::start(crate::audit::command(place.path(), ""));
+    service.ready();
+    let file = std::fs::read_to_string(place.path().join("p.toml")).expect("text");
+    std::fs::write(place.path().join("p.toml"), format!("{file}bogus = 1\n")).expect("written");
+    service.line_with("cannot be taken up");
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(5), "{said}");
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.starts_with("problem\tthe last reload failed and nothing was changed: "), "{said}");
+    assert!(first.contains("p.toml") && first.contains("bogus"), "{said}");
+    std::fs::write(place.path().join("p.toml"), file).expect("written");
+    service.line_with("the configuration was read again");
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    service.stop();
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_named_and_the_rest_is_shown() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = tempfile::tempdir().expect("a folder");
+    worker.write(place.path());
+    let mut service = serve(place.path());
+    service.ready();
+    std::fs::write(place.path().join("tokens.json"), "{ this is none").expect("written");
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("problem\t") && line.contains("tokens.json")), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("worker\t")), "{said}");
+    service.stop();
+}
+
+#[test]
+fn a_state_that_is_not_there_is_told_and_not_made() {
+    let place = tempfile::tempdir().expect("a folder");
+    for verb in [&["status"][..], &["audit", "verify"], &["audit", "tail"], &["audit", "acts"]] {
+        let mut command = playground(verb.iter().copied());
+        command.env("PLAYGROUND_STATE", "deep/state").current_dir(place.path());
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(6), "{verb:?}: {output:?}");
+        assert!(text(&output.stderr).contains("there is no state at"), "{verb:?}: {output:?}");
+        assert!(!place.path().join("deep").exists(), "{verb:?}");
+    }
+}
+
 #[test]
 fn without_a_service_the_tokens_are_shown_and_that_nobody_answers() {
     let worker = FakeWorker::start(Manner::Answers);
     let place = tempfile::tempdir().expect("a folder");
     worker.write(place.path());
+    state(place.path());
     let (code, said) = status(place.path(), &[]);
     assert_eq!(code, Some(4), "{said}");
     assert!(said.starts_with("problem\tno service answers at the admin socket of this state\ntoken\t"), "{said}");

@@ -53,6 +53,9 @@ pub(super) async fn begin(receiver: &mut Receiver, patience: Duration) -> Option
         | ToEdge::AcmeKept { .. }
         | ToEdge::AuditTurned
         | ToEdge::AuditNotTurned { .. }
+        | ToEdge::AuditDisplaced
+        | ToEdge::AuditNowhere { .. }
+        | ToEdge::Troubles { .. }
         | ToEdge::Operate { .. }
         | ToEdge::Disabled { .. }
         | ToEdge::Reload(_)

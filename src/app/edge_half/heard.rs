@@ -1,5 +1,6 @@
 //! What the supervisor says to a running edge, and whom it concerns.
 
+use std::fs::File;
 use std::io;
 
 use tokio::sync::{mpsc, oneshot};
@@ -10,6 +11,7 @@ use super::operators::Operators;
 use super::record::Turns;
 #[cfg(feature = "tls")]
 use super::renewal;
+use super::troubles::Troubles;
 use crate::app::words::{BeginEdge, FromEdge, ToEdge};
 use crate::worker::handoff::Receiver;
 use crate::worker::{Barred, Presence};
@@ -22,6 +24,8 @@ pub(super) struct Heard {
     pub(super) asked: Asked,
     pub(super) reloads: mpsc::Sender<Box<BeginEdge>>,
     pub(super) turns: Turns,
+    pub(super) placed: mpsc::Sender<io::Result<File>>,
+    pub(super) troubles: Troubles,
     pub(super) operators: Operators,
     #[cfg(feature = "tls")]
     pub(super) renewal: renewal::Keeping,
@@ -37,6 +41,8 @@ pub(super) async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::
         asked,
         reloads,
         turns,
+        placed,
+        troubles,
         operators,
         #[cfg(feature = "tls")]
         renewal,
@@ -70,6 +76,15 @@ pub(super) async fn listen(mut receiver: Receiver, heard: Heard, stop: oneshot::
                 turns.answer(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
             }
             ToEdge::AuditNotTurned { why } => turns.answer(Err(io::Error::other(why))),
+            ToEdge::AuditDisplaced => {
+                let file = received.descriptors.into_iter().next().map(File::from);
+                // Full: the supervisor looks once a second, and the writer reads faster than that or is in trouble.
+                let _ = placed.try_send(file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+            }
+            ToEdge::AuditNowhere { why } => {
+                let _ = placed.try_send(Err(io::Error::other(why)));
+            }
+            ToEdge::Troubles { what } => troubles.set(what),
             ToEdge::Operate { id } => operators.answer(id, received.descriptors.into_iter().next()),
             ToEdge::Disabled { tenants } => barred.set(tenants),
             ToEdge::Stop => drop(stop.take()),

@@ -31,6 +31,23 @@ impl Turns {
     }
 }
 
+/// Files in the place of one that was moved or deleted.
+pub(super) struct Places(mpsc::Receiver<io::Result<File>>);
+
+impl Places {
+    pub(super) fn new() -> (mpsc::Sender<io::Result<File>>, Self) {
+        let (placed, places) = mpsc::channel(MOST_PLACES);
+        (placed, Self(places))
+    }
+
+    /// Brings each to the record, until the supervisor is gone.
+    pub(super) async fn follow(mut self, log: Log) {
+        while let Some(placed) = self.0.recv().await {
+            log.displaced(placed).await;
+        }
+    }
+}
+
 /// Begins to record in this file, which may follow another.
 pub(super) fn start(
     terms: Terms,
@@ -45,3 +62,6 @@ pub(super) fn start(
     });
     Log::start(file, before.as_ref(), terms, next, tasks)
 }
+
+/// There is one a second at most.
+const MOST_PLACES: usize = 8;

@@ -29,6 +29,15 @@ impl Running {
         reasons.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
+    /// What is wrong though it serves.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        let troubles = self.ready.get("troubles").and_then(Value::as_array);
+        let told = troubles.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        let silent = (self.ready.get("audit") == Some(&Value::Bool(false)))
+            .then(|| "the record of calls cannot be written".to_owned());
+        told.chain(silent).collect()
+    }
+
     pub(super) fn missing_workers(&self) -> impl Iterator<Item = String> {
         self.workers().filter(|(_, is_up)| !is_up).map(|(name, _)| name)
     }
