@@ -5,14 +5,16 @@ mod list;
 mod prune;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use sandbox::backend::lima;
+use sandbox::backend::{jail, lima};
 use sandbox::bundle::{Source, Workshop};
 
 use super::backend::lima_settings;
 use super::faculties;
 use super::failure::{Code, Failure};
+use super::place;
 
 /// List, build and remove the bundles of faculties that Lima machines find at /opt/faculties.
 ///
@@ -35,6 +37,10 @@ enum Verb {
 /// The sources, where they have to be known only to tell what is current.
 #[derive(Debug, Args)]
 struct Sources {
+    /// Read what no flag and no variable says from the playground.toml of the service, in [sandbox.lima].
+    #[arg(long, value_name = "FILE", env = "PLAYGROUND_CONFIG")]
+    config: Option<PathBuf>,
+
     /// The sources of the faculties: a package, with the siblings that it needs beside it.
     #[arg(long, value_name = "DIR", env = "PLAYGROUND_FACULTIES_SRC")]
     faculties_src: Option<PathBuf>,
@@ -73,9 +79,22 @@ impl Bundle {
 }
 
 impl Sources {
+    /// What is known of machines and their faculties.
+    fn settings(&self) -> Result<lima::Settings, Failure> {
+        let named = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+        let mut settings = lima_settings();
+        place::file(named(&self.config).as_deref())?.sandbox.apply(&mut jail::Settings::default(), &mut settings);
+        settings.faculties_src = named(&self.faculties_src).or(settings.faculties_src);
+        Ok(settings)
+    }
+
     fn find(&self) -> Result<Option<Source>, Failure> {
-        let folder = self.faculties_src.as_deref().filter(|folder| !folder.as_os_str().is_empty());
-        folder.map(Source::open).transpose().map_err(|fault| faculties::failure(fault.into()))
+        self.settings()?
+            .faculties_src
+            .as_deref()
+            .map(Source::open)
+            .transpose()
+            .map_err(|fault| faculties::failure(fault.into()))
     }
 
     fn needed(&self) -> Result<Source, Failure> {
@@ -87,8 +106,8 @@ impl Sources {
 }
 
 impl Machines {
-    fn workshop(&self, limit: std::time::Duration) -> Result<Workshop, Failure> {
-        let settings = lima_settings();
+    fn workshop(&self, sources: &Sources, limit: Duration) -> Result<Workshop, Failure> {
+        let settings = sources.settings()?;
         let settings = lima::Settings {
             instance_prefix: self.instance_prefix.clone().unwrap_or(settings.instance_prefix),
             admin_limit_s: self.admin_limit_s.unwrap_or(settings.admin_limit_s),

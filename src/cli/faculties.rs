@@ -12,6 +12,7 @@ use super::say;
 use super::teller::Teller;
 #[cfg(feature = "mcp-http")]
 use crate::config::{Config, Upstreams};
+#[cfg(feature = "mcp-http")]
 use crate::signal::StopSignals;
 
 /// A backend that has all that it was told to have.
@@ -26,6 +27,7 @@ pub(super) struct Ready {
 pub(super) struct Held {
     bundle: Bundle,
     /// Whether it was built just now, by which this process has come to heed signals.
+    #[cfg_attr(not(feature = "mcp-http"), expect(dead_code, reason = "a local server heeds signals itself"))]
     pub(super) built: bool,
 }
 
@@ -80,6 +82,7 @@ pub(super) async fn make(
 }
 
 /// A signal to stop. This process heeds none before it is waited for.
+#[cfg(feature = "mcp-http")]
 pub(super) async fn stopped() {
     match StopSignals::listen() {
         Ok(mut signals) => signals.next().await,

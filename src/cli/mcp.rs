@@ -6,7 +6,7 @@ use sandbox::backend::{BackendError, Pile};
 use sandbox::{Sandbox, ServeError};
 
 use super::backend::Backend;
-use super::faculties;
+use super::faculties::{self, Ready};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use crate::sandboxes;
@@ -38,9 +38,10 @@ impl Mcp {
 
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
-        let ready = faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
+        let Ready { kind, held: _held } =
+            faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
         let state = self.place.open()?;
-        let sandbox = sandboxes::open(&state.sandbox(), ready.kind).await.map_err(Failure::from)?;
+        let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)?;
         let begun = async {
             sandbox.reattach().await?;
             self.choose(&sandbox).await

@@ -81,8 +81,7 @@ impl Place {
     /// What it says; nothing where none was named.
     #[cfg(feature = "mcp-http")]
     pub(super) fn file(&self) -> Result<File, Failure> {
-        let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
-        Ok(self.config().map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default())
+        file(self.config())
     }
 
     /// The state, with a place that counts where neither the command line nor the environment names one.
@@ -110,6 +109,13 @@ impl Place {
     pub(super) fn is_named(&self) -> bool {
         self.state.is_some()
     }
+}
+
+/// What a file says; nothing where none was named.
+#[cfg(feature = "mcp-http")]
+pub(super) fn file(named: Option<&Path>) -> Result<File, Failure> {
+    let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
+    Ok(named.map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default())
 }
 
 impl From<StateError> for Failure {

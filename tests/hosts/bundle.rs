@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::process::{PATIENCE, Service, playground, run, text};
+use crate::terminal::Person;
 use crate::world::World;
 
 const BUILDER: &str = "playground-sbx-faculties-builder";
@@ -238,7 +239,8 @@ fn killed_at_any_call_it_leaves_nothing_after_the_next_build() {
     let bundle = site.build();
     let calls = site.0.calls().len();
     for after in [true, false] {
-        for at in 1..=calls {
+        // In place of a call, it is as if it were cut between two.
+        for at in (1..=calls).filter(|at| after || at % 3 == 2) {
             let what = format!("killed {} call {at}", if after { "after" } else { "in place of" });
             fs::remove_dir_all(site.cache()).expect("removed");
             site.0.fault(&json!([{ "at": at, "do": "kill", "after": after }]));
@@ -425,6 +427,38 @@ fn a_service_builds_before_it_serves_and_tells_which_machines_have_others() {
     assert!(kept.contains("\tin use\tkept") && kept.contains("\tmounted\tkept"), "{kept}");
     serving.stop();
     site.0.settle();
+}
+
+#[test]
+fn at_a_terminal_one_line_is_drawn_anew() {
+    let Some(site) = Site::new("a build at a terminal") else { return };
+    let mut person = Person::types(&site.command(&["bundle", "build"]));
+    person.sees("\r\x1b[K[2/7] ###----------------- make the builder (0 s)");
+    person.sees("\r\x1b[K[5/7] ####");
+    person.sees("build the programs 1/1 helper1 (");
+    person.sees("\r\x1b[K[7/7] keep the programs (");
+    person.sees("built the bundle ");
+    let status = person.child.wait().expect("ended");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn the_file_of_the_service_says_where_the_sources_are() {
+    let Some(site) = Site::new("sources that a file names") else { return };
+    let file = site.0.word("playground.toml");
+    fs::write(&file, "[sandbox.lima]\ninstance_prefix = \"other\"\nfaculties_src = \"sources/faculties\"\n")
+        .expect("written");
+    let run_with = |words: &[&str]| {
+        let mut command = site.command(words);
+        command.env_remove("PLAYGROUND_FACULTIES_SRC").env("PLAYGROUND_CONFIG", &file);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(is_whole(Path::new(run_with(&["bundle", "build"]).trim_end())));
+    assert_eq!(site.count("limactl create --tty=false --name other-faculties-builder "), 1);
+    assert!(run_with(&["bundle", "list"]).contains("\tcurrent\t"));
+    assert!(run_with(&["bundle", "prune"]).contains("\tcurrent\tkept"));
 }
 
 #[test]

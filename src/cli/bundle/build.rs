@@ -31,7 +31,7 @@ pub(super) struct Build {
 impl Build {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let source = self.sources.needed()?;
-        let workshop = self.machines.workshop(self.limit_s.map_or(LIMIT, Duration::from_secs))?;
+        let workshop = self.machines.workshop(&self.sources, self.limit_s.map_or(LIMIT, Duration::from_secs))?;
         let made = faculties::make(&workshop, &source, faculties::stopped()).await;
         let (bundle, built) = made.map_err(faculties::failure)?;
         let done = if built { "built" } else { "found" };

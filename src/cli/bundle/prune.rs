@@ -41,7 +41,7 @@ impl Prune {
             Some(source) => Some(fingerprint(&source).await.map_err(faculties::failure)?),
             None => None,
         };
-        let workshop = self.machines.workshop(LIMIT)?;
+        let workshop = self.machines.workshop(&self.sources, LIMIT)?;
         let teller = Teller::new();
         let watch = |event: Event<'_>| teller.tell(event);
         let pruned = workshop.prune(current.as_ref(), self.dry_run, &watch).await.map_err(faculties::failure)?;

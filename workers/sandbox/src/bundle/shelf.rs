@@ -219,3 +219,6 @@ fn size(path: &Path) -> u64 {
 }
 
 const MARKS: &str = ".machines";
+
+#[cfg(test)]
+mod tests;
