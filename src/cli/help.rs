@@ -1,8 +1,9 @@
 //! What stands below the help of more than one verb, or of the whole program.
 
-/// Shown by both halves, and run as it stands by a test.
 #[cfg(feature = "mcp-http")]
-pub(super) const HALVES: &str = "\
+macro_rules! halves {
+    () => {
+        "\
 Example:
   playground worker sandbox --listen 127.0.0.1:8378 --token-file worker.token --state worker
   playground user create alice --state worker --out alice.token
@@ -12,7 +13,22 @@ Example:
 The token file is made with: (umask 077; head -c 32 /dev/urandom | base64 > worker.token)
 
 The edge asks the worker every second whom `playground user disable` has disabled there, and tells them so itself when they
-open a session or log in.";
+open a session or log in."
+    };
+}
+
+/// Shown by both halves, and run as it stands by a test.
+#[cfg(feature = "mcp-http")]
+pub(super) const HALVES: &str = halves!();
+
+#[cfg(feature = "mcp-http")]
+pub(super) const SANDBOX_HALF: &str = concat!(
+    halves!(),
+    "
+
+Exit codes: 0 stopped, 1 failed, 2 usage, 3 not allowed, 7 the state is served already,
+10 configuration (do not restart), 11 control of a command tree lost (do not restart, look)."
+);
 
 #[cfg(feature = "mcp-http")]
 pub(super) const FIRST: &str = "\

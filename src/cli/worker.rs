@@ -46,7 +46,7 @@ enum Verb {
 
 /// Serve the sandboxes of a state on a loopback socket.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = super::SANDBOX_HALF)]
 struct Half {
     /// Where the edge connects; on loopback. Not needed where systemd hands the socket in.
     #[arg(long, value_name = "ADDR", value_parser = spelled::address)]

@@ -84,6 +84,7 @@ impl Stdio {
         }
         let mut words = self.command.into_iter();
         let command = words.next().unwrap_or_default();
+        let arguments = words.collect();
         let directory = self.cwd;
         if let Some(missing) = directory.as_ref().filter(|directory| !directory.is_dir()) {
             let text = format!("`--cwd {}` is not a directory", missing.display());
@@ -95,7 +96,9 @@ impl Stdio {
             return Err(Failure::message(Code::Configuration, text).hint(hint));
         }
         let keeper = if cfg!(target_os = "linux") { vec![ITSELF.into(), app::STDIO_KEEPER.into()] } else { Vec::new() };
-        let program = stdio::Program { command, arguments: words.collect(), environment, directory, keeper };
+        let itself = std::env::current_exe().ok();
+        let (command, arguments) = reaped(std::env::consts::OS, itself, command, arguments);
+        let program = stdio::Program { command, arguments, environment, directory, keeper };
         let limits = stdio::Limits {
             sessions: usize::from(self.sessions),
             calls: usize::from(self.calls),
@@ -119,6 +122,19 @@ impl Stdio {
     }
 }
 
+/// The words that run a server so that nothing it starts outlives it, on a system without keepers whose reapers are as good:
+/// asked to end by SIGTERM, they end everybody. Elsewhere its process group alone is ended.
+fn reaped(
+    system: &str,
+    itself: Option<PathBuf>,
+    command: OsString,
+    arguments: Vec<OsString>,
+) -> (OsString, Vec<OsString>) {
+    let Some(itself) = itself.filter(|_| system == "freebsd") else { return (command, arguments) };
+    let words = ["__reap", REAPERS_GRACE, "0", "--"].map(OsString::from);
+    (itself.into(), words.into_iter().chain([command]).chain(arguments).collect())
+}
+
 /// Whether a command can be found as the system will look for it.
 fn is_there(command: &OsStr, environment: &[(OsString, OsString)], directory: Option<&Path>) -> bool {
     if command.as_encoded_bytes().contains(&b'/') {
@@ -131,6 +147,8 @@ fn is_there(command: &OsStr, environment: &[(OsString, OsString)], directory: Op
 
 /// The file that runs, whatever stands at its path by now.
 const ITSELF: &str = "/proc/self/exe";
+/// In seconds; what asks the reaper to end waits for two before it kills it.
+const REAPERS_GRACE: &str = "1";
 const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 const EXAMPLE: &str = "\
@@ -138,4 +156,28 @@ Example:
   playground worker stdio --listen 127.0.0.1:9100 --token-file worker.token -- mcp-server-time
 
 A server that answers `server/discover` serves clients of 2026-07-28 natively. One that ends is started again, less and
-less often while it does not last. On Linux everything that a server has started ends with it.";
+less often while it does not last. On Linux and FreeBSD everything that a server has started ends with it.";
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::reaped;
+
+    #[test]
+    fn on_freebsd_a_reaper_stands_before_a_server_and_elsewhere_nothing() {
+        let words = |system| {
+            let (command, arguments) =
+                reaped(system, Some("/bin/playground".into()), "server".into(), vec!["-x".into()]);
+            [command]
+                .into_iter()
+                .chain(arguments)
+                .map(OsString::into_string)
+                .collect::<Result<Vec<_>, _>>()
+                .expect("text")
+        };
+        assert_eq!(words("freebsd"), ["/bin/playground", "__reap", "1", "0", "--", "server", "-x"]);
+        assert_eq!(words("linux"), ["server", "-x"]);
+        assert_eq!(words("macos"), ["server", "-x"]);
+    }
+}
