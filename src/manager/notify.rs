@@ -1,4 +1,8 @@
 //! What a service manager is told, by the datagrams of sd_notify(3).
+//!
+//! A datagram waits while the manager's queue is full, and that is meant: one that is dropped would be taken for silence, for
+//! which the manager kills a service that is well. The queue (`net.unix.max_dgram_qlen`) has room for hundreds and is
+//! emptied by the first process of the system, so that whoever waits there has nobody left to serve either.
 
 use std::time::Duration;
 

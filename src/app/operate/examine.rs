@@ -43,6 +43,7 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
         shared_pile: Some(false),
         ..TenantSettings::default()
     };
+    let settings = possible(sandbox, settings);
     let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
     let made = match sandbox.provision(tenant, spec).await {
         Ok(made) => made,
@@ -70,6 +71,14 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
         checks.push(death(sandbox, tenant).await);
     }
     checks
+}
+
+/// Without what a jail has no way to give, and would refuse.
+pub(super) fn possible(sandbox: &Sandbox, settings: TenantSettings) -> TenantSettings {
+    match sandbox.assurances().uid_map {
+        UidMap::Jail => TenantSettings { shared_pile: None, file_size: None, ..settings },
+        UidMap::Range | UidMap::Single | UidMap::Machine => settings,
+    }
 }
 
 /// What the backend has found when it was opened.
@@ -119,14 +128,24 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
         let id = format!("limit-{}", name.replace(' ', "-"));
         let what = format!("{name}: {holder}");
         // A bound on each process is all that there is for files; of the rest it is the weaker one.
-        if *name == "open files" || *name == "file size" || holder.contains("cgroup") {
-            Check::ok(id, what)
-        } else {
-            Check::warn(
+        match found.uid_map {
+            UidMap::Machine => Check::ok(id, what),
+            UidMap::Jail if holder.starts_with("rctl") => Check::ok(id, what),
+            UidMap::Jail => Check::warn(
+                id,
+                what,
+                "set kern.racct.enable=1 in the host's /boot/loader.conf, start it again, and then the service",
+            ),
+            UidMap::Range | UidMap::Single
+                if *name == "open files" || *name == "file size" || holder.contains("cgroup") =>
+            {
+                Check::ok(id, what)
+            }
+            UidMap::Range | UidMap::Single => Check::warn(
                 id,
                 what,
                 "run the service where it may make cgroups: as root, or with Delegate=yes in its unit",
-            )
+            ),
         }
     }));
     checks
@@ -208,7 +227,7 @@ async fn whole(stdout: OwnedFd) -> std::io::Result<String> {
 }
 
 pub(super) async fn start(sandbox: &Sandbox, tenant: &Tenant, text: &str) -> Result<Direct, String> {
-    let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false };
+    let command = CommandSpec { command: text.to_owned(), shell: Shell::Clean, cwd: None, stdin: false, limit: None };
     sandbox.run(tenant, command, Streams::Pipes).await.map_err(|fault| kit::chain(&fault))
 }
 

@@ -88,7 +88,8 @@ impl Pair<'_> {
     async fn try_all(self) -> Result<Vec<Check>, String> {
         for tenant in [self.one, self.other] {
             // The pile of all would outlive the tenants, and what the operator decided for all is not what is tried here.
-            let spec = Provision { pile: Pile::IfEnforceable, settings: settings(), overcommit: true };
+            let settings = examine::possible(self.sandbox, settings());
+            let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
             self.sandbox.provision(tenant, spec).await.map_err(|fault| kit::chain(&fault))?;
         }
         let mut proofs = pile::tried(self).await;
