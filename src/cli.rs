@@ -92,7 +92,7 @@ use failure::Code;
 use failure::Failure;
 use help::FIRST;
 #[cfg(feature = "mcp-http")]
-use help::HALVES;
+use help::{HALVES, SANDBOX_HALF};
 #[cfg(feature = "mcp-http")]
 use runtime::{on_runtime, on_runtime_at_once};
 use verb::Verb;

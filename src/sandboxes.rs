@@ -10,8 +10,15 @@ use sandbox::{OpenError, Sandbox};
 /// # Errors
 /// When the settings cannot be used, or tenants cannot be isolated here.
 pub async fn open(folder: &Path, kind: Kind) -> Result<Sandbox, OpenError> {
-    // By this name a process finds the very file it runs from, also after an upgrade on disk.
-    let program = PathBuf::from("/proc/self/exe");
-    let config = sandbox::Config::load(folder.to_owned(), program, vec!["__sandbox-init".to_owned()])?;
+    let config = sandbox::Config::load(folder.to_owned(), program(), vec!["__sandbox-init".to_owned()])?;
     Sandbox::open(config.with(kind)).await
+}
+
+/// This program, as a child finds it.
+fn program() -> PathBuf {
+    if std::env::consts::OS == "linux" {
+        // By this name a process finds the very file it runs from, also after an upgrade on disk.
+        return PathBuf::from("/proc/self/exe");
+    }
+    std::env::current_exe().unwrap_or_else(|_unknown| PathBuf::from("playground"))
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bundle;
 #[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod itself;

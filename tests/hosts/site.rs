@@ -23,6 +23,11 @@ pub(crate) const FIRST: &str = "what piles begin with\n";
 pub(crate) const SHARED: &str = "what is everybody's\n";
 
 impl Site {
+    /// Whether the jails are those of the very host that the program runs on.
+    pub(crate) fn is_here(&self) -> bool {
+        self.reach == HERE
+    }
+
     pub(crate) fn new(what: &str, reach: [&'static str; 2]) -> Option<Self> {
         let world = World::new(what)?;
         let piles = world.path("pool/aitemp/playground/piles/shared");

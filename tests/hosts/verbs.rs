@@ -80,6 +80,8 @@ fn every_verb_goes_by_the_file_as_serve_does() {
     person.press("exit 3\n");
     assert_eq!(person.ended().code(), Some(3));
     assert!(site.entered("alice", "exec /bin/sh -l"));
+    let minted = site.runs(&["token", "mint", "alice"]);
+    assert!(!text(&minted.stderr).contains("no tenant"), "{}", text(&minted.stderr));
     let mut quick = site.says(&["quickstart", "--user", "bob", "--bind", "127.0.0.1:0"]);
     quick.stdout(Stdio::null());
     let mut quick = Service::start(quick);

@@ -67,6 +67,32 @@ fn a_tree_that_ignores_sigterm_dies_of_it_and_a_stranger_does_not() {
     stranger.wait().expect("ended");
 }
 
+fn awaiting(limit: &str, script: &str) -> Command {
+    let mut command = playground(["__reap", "0.2", limit, "--await", "--", "/bin/sh", "-c", script]);
+    command.env("PATH", "/usr/bin:/bin");
+    command
+}
+
+#[test]
+fn what_a_program_leaves_is_waited_for_where_that_is_wanted() {
+    let script = "(setsid sh -c 'sleep 0.3; (setsid sh -c \"sleep 0.2; echo late\" &)' &); exit 4";
+    let output = run(awaiting("0", script));
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(4), "late\n"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_is_waited_for_has_the_programs_time_and_minds_its_end() {
+    let nap = nap(4);
+    let script = format!("(setsid sh -c 'trap \"\" TERM; sleep {nap}' &); (setsid sleep {nap} &); echo up >&2");
+    assert_eq!(run(awaiting("0.5", &script)).status.code(), Some(124));
+    assert_eq!(with_word(&nap), Vec::<String>::new());
+    let mut service = Service::start(awaiting("0", &script));
+    service.line_with("up");
+    service.signal(Signal::TERM);
+    assert_eq!(service.ended_within(PATIENCE).code().map(|code| [0, 128 + 15].contains(&code)), Some(true));
+    assert_eq!(with_word(&nap), Vec::<String>::new());
+}
+
 #[test]
 fn a_program_that_minds_sigterm_has_its_grace() {
     let mut service = Service::start(reaping(
@@ -93,6 +119,7 @@ fn codes_are_those_of_the_program_or_say_why_there_is_none() {
         &["__reap"][..],
         &["__reap", "1", "0", "true"],
         &["__reap", "x", "0", "--", "true"],
+        &["__reap", "1", "0", "--await", "true"],
         &["__reap", "1", "0", "--"],
     ] {
         let refused = run(playground(words));

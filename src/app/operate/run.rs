@@ -16,7 +16,8 @@ pub(super) async fn run(sandbox: &Sandbox, wanted: Run, answering: &mut Answerin
     let Run { tenant, command, login, cwd, timeout, stdin, terminal } = wanted;
     let shell = if login { Shell::Login } else { Shell::Clean };
     let streams = terminal.map_or(Streams::Pipes, Streams::Terminal);
-    let started = match sandbox.run(&tenant, CommandSpec { command, shell, cwd, stdin }, streams).await {
+    let started = match sandbox.run(&tenant, CommandSpec { command, shell, cwd, stdin, limit: timeout }, streams).await
+    {
         Ok(started) => started,
         Err(fault) => return refusal(&fault),
     };
@@ -42,7 +43,11 @@ pub(super) async fn run(sandbox: &Sandbox, wanted: Run, answering: &mut Answerin
         Ending::Cancelled
     } else {
         tokio::select! {
-            exit = command.ended() => return Answer::Ended(ending(exit)),
+            exit = command.ended() => match command.lost() {
+                None => return Answer::Ended(ending(exit)),
+                // Serving ends too.
+                Some(_) => Ending::Cancelled,
+            },
             () = late => Ending::TimedOut,
             // Also when the operator has gone.
             _further = answering.heard::<Further>() => Ending::Cancelled,

@@ -272,18 +272,19 @@ impl Sandbox {
     }
 }
 
-/// Whether a tenant has a sandbox in a worker's folder, for a caller that does not open the sandboxes.
+/// Whether a tenant has a sandbox in a worker's folder, for a caller that does not open the sandboxes. Of those that lie
+/// elsewhere, nothing is known against it.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_known(state: &std::path::Path, tenant: &Tenant) -> bool {
-    backend::linux::is_known(state, tenant)
+    mark::is_elsewhere(state) || backend::linux::is_known(state, tenant)
 }
 
-/// Whether a tenant has a sandbox in a worker's folder; this host has none.
+/// The same where they all lie elsewhere.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn is_known(_state: &std::path::Path, _tenant: &Tenant) -> bool {
-    false
+    true
 }
 
 /// What a tenant's first process runs; dispatched to before any runtime starts.
@@ -378,7 +379,8 @@ mod tests {
         let script = fake.expect_start(&tenant, "it");
         let lost = ControlLost { tenant: tenant.clone(), reason: "as the test wants it".to_owned() };
         script.proof.send_replace(Some(Err(lost)));
-        let command = CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: false };
+        let command =
+            CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: false, limit: None };
         let submission = Submission { command, stdin: None, timeout: Duration::from_secs(60), kept: Kept::Retained };
         let scope = Scope::Tenant(tenant.clone());
         let (_input, server_input) = tokio::io::duplex(64);

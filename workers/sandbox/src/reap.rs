@@ -1,11 +1,12 @@
 //! A program run by somebody who answers for all that it starts: the verb `__reap`.
 //!
 //! ```text
-//! playground __reap GRACE LIMIT -- PROGRAM [ARGUMENT…]
+//! playground __reap GRACE LIMIT [--await] -- PROGRAM [ARGUMENT…]
 //! ```
 //!
 //! It runs PROGRAM, in a process group of its own, with the streams, the environment and the folder that it was given
-//! itself. When PROGRAM has ended, everything that it started and left is killed: also what has forked twice, has a
+//! itself; at a terminal, that group is the one in front. When PROGRAM has ended, everything that it started and left is
+//! killed, or with `--await` waited for: also what has forked twice, has a
 //! session of its own or ignores SIGTERM, and nothing else. SIGTERM, SIGINT and SIGHUP are handed to PROGRAM's group; GRACE seconds later
 //! it is killed with the rest. So it is after LIMIT seconds, which 0 switches off. It is used as timeout(1) is:
 //!
@@ -15,7 +16,8 @@
 //!   125            this system lets nobody answer for descendants, or the words are wrong; nothing was started
 //!   126, 127       PROGRAM cannot be run, or is not there
 //! ended by a signal, with no code at all
-//!                  nobody knows what is left: control is lost
+//!   TERM, INT, HUP it had started nothing yet: from then on these are handed on
+//!   any other      nobody knows what is left: control is lost
 //! ```
 //!
 //! **An exit code is the proof**: whoever sees one, whatever it is, has the kernel's word that no descendant is alive.
@@ -32,12 +34,29 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use kit::clock;
+use rustix::process::Signal;
 
 pub use self::wrapper::reap_main;
-use crate::sys::reaper::{Reaped, Reaper};
+use crate::sys::reaper::{self, Reaped, Reaper};
 
 /// How long killing everybody may take: less than a caller of ours waits for an end, a second of grace included.
 pub const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Whether this system lets a process answer for its descendants.
+pub const IS_HERE: bool = reaper::IS_HERE;
+
+/// The words that run a program so: before its own, after the name of this program. What it leaves is waited for.
+#[must_use]
+pub fn words(grace: Duration, limit: Duration) -> [String; 5] {
+    let [grace, limit] = [grace, limit].map(|span| span.as_secs().to_string());
+    ["__reap".to_owned(), grace, limit, AWAIT.to_owned(), "--".to_owned()]
+}
+
+/// Whether a reaper that was ended by this signal may have left something.
+#[must_use]
+pub fn is_loss(signal: i32) -> bool {
+    ![Signal::TERM, Signal::INT, Signal::HUP].iter().any(|harmless| harmless.as_raw() == signal)
+}
 
 /// No proof was had that nobody is left.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +111,8 @@ impl Patience for Until {
         true
     }
 }
+
+const AWAIT: &str = "--await";
 
 /// Long enough for the kernel to end a few processes.
 const ROUND: Duration = Duration::from_millis(2);

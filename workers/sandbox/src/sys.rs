@@ -15,3 +15,4 @@ pub(crate) mod random;
 pub(crate) mod reaper;
 #[cfg(target_os = "linux")]
 pub(crate) mod spawn;
+pub(crate) mod terminal;

@@ -1,6 +1,7 @@
 //! A command as a backend's caller speaks of it: what is to run, with which streams, and how it ended.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +19,8 @@ pub struct CommandSpec {
     pub cwd: Option<String>,
     /// Whether the caller will feed standard input; otherwise it is `/dev/null`.
     pub stdin: bool,
+    /// When its caller will end it. A backend whose commands can outlive this process has the host end it a while later.
+    pub limit: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,12 @@ pub trait Command: Send + Sync {
     ///
     /// Escalates by itself to the tenant's first process; [`ControlLost`] means that not even that could be proven.
     fn kill(&self) -> Pending<'_, Result<Killed, ControlLost>>;
+
+    /// What became of the proof, where the command's own end took it along: only then may something of it be alive that
+    /// nobody can end any more. Asked after [`Command::ended`].
+    fn lost(&self) -> Option<ControlLost> {
+        None
+    }
 
     /// Whether processes of this command are alive now, the shell included.
     fn is_populated(&self) -> bool;

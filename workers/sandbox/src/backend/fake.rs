@@ -258,6 +258,7 @@ impl Backend for Fake {
                         pile: PileState::None,
                         disk_quota: DiskQuota::None,
                         egress: None,
+                        loopback: true,
                     }
                 }),
                 _ => Err(self.refuse(format!("open {tenant}"))),

@@ -3,7 +3,7 @@
 //! ```text
 //! host ── programs ──> dataset of the tenant (a clone) = root folder of its jail
 //!   │                    ├─ /pile/self.pile, /pile/self.key, /shared/shared.pile: single files of the host's
-//!   │                    └─ commands: timeout ─ jexec ─ sh
+//!   │                    └─ commands: reaper ─ jexec ─ sh
 //!   └─ PILES/JAIL/self.pile, self.key, .tenant: they outlive the jail
 //! ```
 //!
@@ -22,10 +22,12 @@ mod facts;
 mod fault;
 mod jails;
 mod names;
+mod network;
 mod persona;
 mod places;
 mod plan;
 mod provision;
+mod reaper;
 mod reattach;
 mod records;
 pub mod rehearsal;
@@ -35,6 +37,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turns;
 
 use std::sync::Arc;
 
@@ -44,9 +47,11 @@ use self::backend::JailBackend;
 pub use self::fault::JailFault;
 use self::jails::Jails;
 pub use self::names::JailName;
+pub use self::network::Network;
 pub use self::persona::Persona;
+use self::reaper::Reaper;
 pub use self::settings::{Reach, Settings};
-pub use self::text::{Collection, Dataset, HostPath, Interface, Misspelt, Network, Prefix, Quota, Relations, Snapshot};
+pub use self::text::{Collection, Dataset, HostPath, Interface, Misspelt, Prefix, Quota, Relations, Snapshot};
 use super::host::{Local, Runner, Ssh};
 use super::{Backend, BackendError, Config, NoIsolation};
 use crate::random;
@@ -67,8 +72,9 @@ pub async fn open(config: Config, settings: Settings) -> Result<Arc<dyn Backend>
             }));
         }
     };
+    let reaper = Reaper::of(&*runner, config.program.to_string_lossy().into_owned());
     let host = Host::new(runner, settings.admin_limit());
-    let backend = JailBackend::open(Jails::new(settings, host, config.common, new_key)).await?;
+    let backend = JailBackend::open(Jails::new(settings, host, reaper, config.common, new_key)).await?;
     Ok(Arc::new(backend))
 }
 

@@ -345,6 +345,7 @@ impl Backend for Lima {
                 pile: this.kept(&tenant)?.pile_state(),
                 disk_quota: DiskQuota::Hard,
                 egress: Some("all that this host reaches".to_owned()),
+                loopback: true,
             })
         }))
     }

@@ -325,6 +325,7 @@ impl Backend for LinuxBackend {
                 disk_quota: record::disk_quota(&meta, &self.0.config.common),
                 // As it was started with: a change holds from the next start.
                 egress: egress::words(&live.egress),
+                loopback: true,
             })
         })
     }

@@ -69,6 +69,12 @@ pub(crate) fn leave(folder: &Path, kind: &Kind) -> Result<(), BackendError> {
     kit::durable::replace(&mark, 0o600, format!("{}\n", kind.name()).as_bytes()).map_err(at("write", &mark))
 }
 
+/// Whether what tenants have lies elsewhere.
+#[cfg_attr(not(any(test, target_os = "linux")), expect(dead_code, reason = "it lies nowhere else there"))]
+pub(crate) fn is_elsewhere(folder: &Path) -> bool {
+    folder.join(MARK).exists()
+}
+
 fn has_entries(folder: &Path) -> io::Result<bool> {
     match fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_some()),
@@ -90,7 +96,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{Kind, check, leave};
+    use super::{Kind, check, is_elsewhere, leave};
 
     fn jail() -> Kind {
         Kind::Jail(Box::default())
@@ -108,7 +114,9 @@ mod tests {
         for kind in [Kind::Linux, jail()] {
             assert!(is_open_to(&folder, &kind), "{}", kind.name());
         }
+        assert!(!is_elsewhere(&folder));
         leave(&folder, &jail()).expect("marked");
+        assert!(is_elsewhere(&folder));
         leave(&folder, &jail()).expect("once more");
         assert!(is_open_to(&folder, &jail()));
         let refused = check(&folder, &Kind::Linux).expect("looked at").expect_err("another's");

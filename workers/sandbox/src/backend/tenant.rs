@@ -119,4 +119,6 @@ pub struct Guest {
     pub disk_quota: DiskQuota,
     /// What it can reach beyond its own loopback and how, as a phrase; nothing if absent.
     pub egress: Option<String>,
+    /// Whether it has a loopback, where it can reach nothing else.
+    pub loopback: bool,
 }

@@ -272,6 +272,10 @@ impl Jobs {
             | Outcome::Unanswered(_)
             | Outcome::Broken
             | Outcome::Lost => {
+                if let Some(lost) = command.lost() {
+                    self.lose(lost);
+                    return Outcome::Lost;
+                }
                 self.gather(id, &mut pipes, silence(&*command)).await;
                 self.discard(pipes);
                 let aftermath = aftermath(&*command).await;

@@ -23,7 +23,7 @@ fn provider(fake: &Arc<Fake>) -> Provider {
 }
 
 fn submission(kept: Kept) -> Submission {
-    let command = CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: false };
+    let command = CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: false, limit: None };
     Submission { command, stdin: None, timeout: Duration::from_secs(60), kept }
 }
 

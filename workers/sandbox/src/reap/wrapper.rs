@@ -2,22 +2,23 @@
 
 use std::ffi::OsString;
 use std::future::pending;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use rustix::termios::tcsetpgrp;
 use tokio::signal::unix::{Signal as Arrivals, SignalKind, signal};
 
-use super::{DEADLINE, Lost, Until, end_all};
+use super::{AWAIT, DEADLINE, Lost, Until, end_all};
 use crate::sys::reaper::{Own, Reaped, Reaper};
 
 /// The whole life of `__reap`, which [the module](crate::reap) describes.
 #[must_use]
 pub fn reap_main() -> ExitCode {
     let Some(order) = Order::read(std::env::args_os().skip(2)) else {
-        return complain(REFUSED, "usage: __reap GRACE LIMIT -- PROGRAM [ARGUMENT…], both in seconds");
+        return complain(REFUSED, "usage: __reap GRACE LIMIT [--await] -- PROGRAM [ARGUMENT…], both in seconds");
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -42,6 +43,8 @@ pub fn reap_main() -> ExitCode {
 struct Order {
     grace: Duration,
     limit: Option<Duration>,
+    /// Whether what the program leaves is waited for, and not killed.
+    awaits: bool,
     program: OsString,
     arguments: Vec<OsString>,
 }
@@ -53,11 +56,16 @@ impl Order {
             Duration::try_from_secs_f64(number).ok()
         };
         let (grace, limit) = (seconds()?, seconds()?);
-        if words.next()? != "--" {
+        let mut word = words.next()?;
+        let awaits = word == AWAIT;
+        if awaits {
+            word = words.next()?;
+        }
+        if word != "--" {
             return None;
         }
         let program = words.next()?;
-        Some(Self { grace, limit: (!limit.is_zero()).then_some(limit), program, arguments: words.collect() })
+        Some(Self { grace, limit: (!limit.is_zero()).then_some(limit), awaits, program, arguments: words.collect() })
     }
 }
 
@@ -95,7 +103,8 @@ enum Outcome {
     LimitOver,
 }
 
-/// Returns when the program has ended or has had its time; collects the orphans that end meanwhile.
+/// Returns when the program has ended, with all that it left if that is waited for, or has had its time; collects the
+/// orphans that end meanwhile.
 async fn follow(
     order: &Order,
     reaper: &mut impl Reaper,
@@ -105,14 +114,16 @@ async fn follow(
 ) -> io::Result<Outcome> {
     let mut outcome = Outcome::Ended;
     let mut left = order.limit;
-    let mut is_ending = false;
+    let (mut is_ending, mut is_over) = (false, false);
     let mut deadline = std::pin::pin!(after(left));
     loop {
         while let Some(child) = reaper.reap()? {
             see(child);
-            if child.pid == program {
-                return Ok(outcome);
-            }
+            is_over |= child.pid == program;
+        }
+        // The last of all descendants comes to us before it is gone, so that its end wakes us.
+        if is_over && (!order.awaits || is_ending || reaper.count()? == 0) {
+            return Ok(outcome);
         }
         let asked = tokio::select! {
             event = events.next() => event,
@@ -125,6 +136,10 @@ async fn follow(
             }
         };
         if let Some(asked) = asked.filter(|_| !is_ending) {
+            if is_over {
+                // Who is left has no number that is known to be theirs, and is killed.
+                return Ok(outcome);
+            }
             // It was not collected yet, so the number of its group is nobody else's.
             let _ = kill_process_group(program, asked);
             is_ending = true;
@@ -174,6 +189,11 @@ impl Events {
 fn start(order: &Order) -> io::Result<Pid> {
     let child = Command::new(&order.program).args(&order.arguments).process_group(0).spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    if io::stdin().is_terminal() {
+        // As a shell does with what it starts, or the terminal's keys would be ours. Who has read before is stopped by that.
+        let _ = tcsetpgrp(rustix::stdio::stdin(), pid);
+        let _ = kill_process_group(pid, Signal::CONT);
+    }
     // The pipes are the program's alone, or nobody would learn that it closed them. Standard error is for a last word.
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     if let Ok(null) = null {

@@ -18,7 +18,7 @@ use std::io;
 
 use rustix::process::{Pid, WaitOptions, wait};
 
-pub(crate) use own::Own;
+pub(crate) use own::{IS_HERE, Own};
 
 /// What a system gives to the process that answers for all its descendants.
 pub(crate) trait Reaper: Sized {

@@ -63,6 +63,7 @@ pub(super) fn submission(arguments: &Arguments, default: Duration, kept: Kept) -
         shell: Shell::Login,
         cwd: arguments.optional_path("cwd")?.map(str::to_owned),
         stdin: stdin.is_some(),
+        limit: Some(timeout),
     };
     Ok((session, Submission { command, stdin, timeout, kept }))
 }

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::{Answer, words};
-use crate::backend::{Leftovers, PileState};
+use crate::backend::{Guest, Leftovers, PileState};
 use crate::provider::{Provider, Scope};
 
 pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
     let guest = provider.open(tenant).await?;
-    let session = guest.session;
+    let session = guest.session.clone();
     let background = provider.check_background_jobs().is_ok();
     let (leftovers, background_processes) = match provider.backend().assurances().leftovers {
         Leftovers::Visible => ("visible", "visible to later commands."),
@@ -31,7 +31,7 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
         PileState::Unenforced => "not enforced append-only",
         PileState::None => "none",
     };
-    let network = guest.egress.as_deref().unwrap_or("none beyond its own loopback");
+    let network = network(&guest);
     let about = format!(
         "{} {}, user {}, home {}. Network: {network}. Pile: {pile}. Background processes of a command are \
          {background_processes}",
@@ -50,6 +50,15 @@ pub(super) async fn open(provider: &Provider, tenant: &Tenant) -> Answer {
     Ok(Reply { content, ..Reply::default() }.with_structured(structured))
 }
 
+/// What a guest reaches.
+fn network(guest: &Guest) -> &str {
+    match (&guest.egress, guest.loopback) {
+        (Some(egress), _) => egress,
+        (None, true) => "none beyond its own loopback",
+        (None, false) => "none, a loopback of its own neither: local servers too need unix sockets",
+    }
+}
+
 pub(super) async fn close(provider: &Provider, scope: &Scope, arguments: &Arguments) -> Answer {
     let session = arguments.text("session")?;
     let left = provider.close(scope, session).await?;
@@ -62,4 +71,28 @@ pub(super) async fn close(provider: &Provider, scope: &Scope, arguments: &Argume
         )));
     }
     Ok(reply.with_structured(json!({ "session": session, "closed": true, "handles_left": left })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+    use crate::backend::{DiskQuota, Guest, PileState};
+
+    #[test]
+    fn a_tenant_is_told_of_a_loopback_where_it_has_one() {
+        let guest = |egress: Option<&str>, loopback| Guest {
+            session: "s".to_owned(),
+            os: "freebsd",
+            arch: "x86_64",
+            user: "root".to_owned(),
+            home: "/".to_owned(),
+            pile: PileState::None,
+            disk_quota: DiskQuota::None,
+            egress: egress.map(str::to_owned),
+            loopback,
+        };
+        assert_eq!(network(&guest(None, true)), "none beyond its own loopback");
+        assert!(network(&guest(None, false)).starts_with("none, a loopback of its own neither"));
+        assert_eq!(network(&guest(Some("all"), true)), "all");
+    }
 }

@@ -91,7 +91,7 @@ pub(crate) fn opened(
 }
 
 pub(crate) fn spec(command: &str) -> CommandSpec {
-    CommandSpec { command: command.to_owned(), shell: Shell::Login, cwd: None, stdin: false }
+    CommandSpec { command: command.to_owned(), shell: Shell::Login, cwd: None, stdin: false, limit: None }
 }
 
 pub(crate) fn at(path: &str) -> GuestPath {

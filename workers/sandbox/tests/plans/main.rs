@@ -146,6 +146,10 @@ async fn a_sandbox_that_is_there_in_each_state() {
 async fn a_sandbox_that_runs() {
     let running = Setting { before: Before::Running, ..USUAL };
     check("exec", settings(|_| {}), running, Verb::Exec("echo 'it' && id".to_owned())).await;
+    let remote = settings(|settings| {
+        settings.reach = sandbox::backend::jail::Reach::Ssh("root@jails.example".parse().expect("a host"));
+    });
+    check("exec-over-ssh", remote, running, Verb::Exec("id".to_owned())).await;
     check("stop", settings(|_| {}), running, Verb::Stop).await;
     check("clean", settings(|_| {}), running, Verb::Clean).await;
 }
@@ -160,4 +164,8 @@ The plans are made by the backend itself, on a host that is only pretended: one 
 Questions are shown too. What is not answered as it has to be is refused, before anything is done where that is possible.
 `undo` is what takes an act back when a later one fails; what a failed `create` leaves is removed as `destroy` does it, and
 proven gone. As root of the host, `sudo -n` is left out. Each program has 120 seconds.
+
+Commands are shown as root of the host that has the jails would run them: by this program's own reaper, whose end is the
+proof that nothing of them is left. Without root, and behind ssh, `sudo -n timeout -k 5 SECONDS` stands in its place, which
+proves nothing, so that jobs in the background are refused there.
 ";

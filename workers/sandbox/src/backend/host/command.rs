@@ -14,6 +14,11 @@ pub trait Ending: Send + Sync + 'static {
     /// Called when a command was to be ended and its program has: the command's whole tree is dead when this returns well.
     fn prove(&self, end: End) -> Pending<'_, Result<Killed, ControlLost>>;
 
+    /// Whether an end that nobody asked for took the proof along.
+    fn lost(&self, _exit: &Exit) -> Option<ControlLost> {
+        None
+    }
+
     /// What the program's own end means for the command, where it is not the same.
     fn exit(&self, exit: Exit) -> Exit {
         exit
@@ -67,6 +72,10 @@ impl Command for HostCommand {
             let end = self.process.end(GRACE).await;
             self.ending.prove(end).await
         })
+    }
+
+    fn lost(&self) -> Option<ControlLost> {
+        self.ending.lost(&self.process.exit()?)
     }
 
     /// Of what lives on behind the program nothing is known here.

@@ -16,6 +16,7 @@ use super::lines::Lines;
 use super::process::Process;
 use super::{Argv, Output, RunError, Runner, Surroundings, last_lines};
 use crate::backend::{Ends, Exit, Pending, Streams, Terminal};
+use crate::sys::terminal;
 
 /// Programs of this host, each in a process group of its own. Those that still run are killed when it is dropped.
 pub struct Local {
@@ -38,14 +39,18 @@ impl Local {
         Self { grace: Duration::from_millis(50), ..Self::new(surroundings) }
     }
 
-    fn spawn(&self, argv: &Argv, stdio: [Stdio; 3]) -> io::Result<Process> {
+    fn spawn(&self, argv: &Argv, stdio: [Stdio; 3], leads: Leads) -> io::Result<Process> {
         let words = argv.words(self.is_root);
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let [stdin, stdout, stderr] = stdio;
         #[expect(clippy::disallowed_methods, reason = "this is the runner")]
         let mut command = tokio::process::Command::new(program);
         command.args(arguments).env_clear().envs(self.surroundings.iter());
-        command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0).current_dir("/");
+        command.stdin(stdin).stdout(stdout).stderr(stderr).current_dir("/");
+        match leads {
+            Leads::Group => drop(command.process_group(0)),
+            Leads::Session => terminal::control(command.as_std_mut()),
+        }
         let (process, keeping) = Process::watch(command.spawn()?).ok_or(io::ErrorKind::NotFound)?;
         self.tasks.start(keeping);
         Ok(process)
@@ -60,7 +65,7 @@ impl Local {
         } else {
             (Stdio::null(), None)
         };
-        let process = self.spawn(argv, [for_stdin, for_stdout.into(), for_stderr.into()])?;
+        let process = self.spawn(argv, [for_stdin, for_stdout.into(), for_stderr.into()], Leads::Group)?;
         Ok((process, Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() }))
     }
 
@@ -89,8 +94,8 @@ impl Local {
         outcome
     }
 
-    /// At a terminal whose other end comes back. The program does not control it: who wants to be told of its size and
-    /// its interrupts asks the guest for a terminal of its own, as `ssh` and `limactl shell` do.
+    /// At a terminal whose other end comes back, which the program controls: it is told of its size, its interrupts and its
+    /// end. Where a guest has a terminal of its own, as behind `ssh` and `limactl shell`, they hand these on.
     fn begin_at_terminal(&self, argv: &Argv, terminal: &Terminal) -> io::Result<(Process, OwnedFd)> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
@@ -104,7 +109,7 @@ impl Local {
         let mut here = Self { tasks: self.tasks.clone(), surroundings: self.surroundings.clone(), ..*self };
         here.surroundings.set("TERM", &terminal.kind);
         let stdio = [slave.try_clone()?.into(), slave.try_clone()?.into(), slave.into()];
-        Ok((here.spawn(argv, stdio)?, master))
+        Ok((here.spawn(argv, stdio, Leads::Session)?, master))
     }
 }
 
@@ -142,6 +147,13 @@ impl Runner for Local {
     fn is_local_root(&self) -> bool {
         self.is_root
     }
+}
+
+/// What a program is the first of.
+enum Leads {
+    Group,
+    /// And so of a group too.
+    Session,
 }
 
 /// This side's ends.

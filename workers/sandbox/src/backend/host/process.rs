@@ -64,6 +64,12 @@ impl Process {
         ended.ok().and_then(|exit| exit.clone()).unwrap_or(Exit::SandboxEnded)
     }
 
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.0.exit.borrow().clone()
+    }
+
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.exit.borrow().is_none() && self.0.exit.has_changed().is_ok()

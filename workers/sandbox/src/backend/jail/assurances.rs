@@ -2,11 +2,15 @@
 
 use super::fault::JailFault;
 use super::jails::Jails;
-use super::text::Network;
+use super::network::Network;
 use crate::backend::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, UidMap};
 
 pub(super) async fn assurances(jails: &Jails) -> Result<Assurances, JailFault> {
-    let bounded = if jails.settings.external_rctl { "rctl of the physical host" } else { "rctl" };
+    let bounded = match (jails.settings.external_rctl, jails.has_rules().await?) {
+        (true, _) => "rctl of the physical host",
+        (false, true) => "rctl",
+        (false, false) => "nothing, since kern.racct.enable is 0",
+    };
     Ok(Assurances {
         uid_map: UidMap::Jail,
         proof: if jails.is_proof() { Proof::Reaper } else { Proof::None },
@@ -21,6 +25,24 @@ pub(super) fn egress(network: &Network) -> Option<String> {
     match network {
         Network::None => None,
         Network::Inherit => Some("the host's own network, its loopback included".to_owned()),
-        Network::Address(interface, address) => Some(format!("what {address} on {interface} of the host can reach")),
+        Network::Address(interface, address) => {
+            Some(format!("what {address} on {interface} of the host can reach; its loopback is that address"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::egress;
+
+    #[test]
+    fn what_a_tenant_reaches_is_what_the_operator_chose() {
+        for (network, wanted) in [
+            ("none", None),
+            ("inherit", Some("the host's own network, its loopback included")),
+            ("em1:192.0.2.7", Some("what 192.0.2.7 on em1 of the host can reach; its loopback is that address")),
+        ] {
+            assert_eq!(egress(&network.parse().unwrap()).as_deref(), wanted);
+        }
     }
 }

@@ -1,20 +1,18 @@
 //! The jails as a backend.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::Tenant;
-use kit::tasks::Tasks;
-use tokio::sync::{Semaphore, oneshot};
 
 use super::assurances::{assurances, egress};
 use super::fault::JailFault;
 use super::jails::Jails;
 use super::names::JailName;
+use super::network::Network;
 use super::places::HOME;
 use super::records::Remembered;
-use super::text::Network;
+use super::turns::Turns;
 use crate::backend::host::Running;
 use crate::backend::host::files::CleanShell;
 use crate::backend::{
@@ -30,8 +28,7 @@ struct Inner {
     assurances: Assurances,
     /// The programs that run tenants' commands.
     running: Running,
-    turns: Mutex<HashMap<Tenant, Arc<Semaphore>>>,
-    tasks: Tasks,
+    turns: Turns,
 }
 
 impl JailBackend {
@@ -40,25 +37,17 @@ impl JailBackend {
         if jails.settings.network == Network::Inherit {
             tracing::warn!("tenants have the host's own network: its loopback, and what listens there, included");
         }
-        let (running, turns, tasks) = (Running::default(), Mutex::default(), Tasks::new());
-        Ok(Self(Arc::new(Inner { jails, assurances, running, turns, tasks })))
+        let (running, turns) = (Running::default(), Turns::new());
+        Ok(Self(Arc::new(Inner { jails, assurances, running, turns })))
     }
 
-    /// Does work on a tenant, one at a time, and to its end even if nobody waits for it.
     async fn turn<T: Send + 'static>(
         &self,
         tenant: &Tenant,
         doing: &'static str,
         work: impl Future<Output = Result<T, JailFault>> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let (turn, doing) = (self.0.turn_of(tenant), format!("{doing} of {tenant}"));
-        let (done, result) = oneshot::channel();
-        self.0.tasks.start(async move {
-            // The semaphore is never closed.
-            let Ok(_turn) = turn.acquire_owned().await else { return };
-            let _ = done.send(work.await.map_err(|fault| fault.during(doing)));
-        });
-        result.await.map_err(|_closed| BackendError::ShuttingDown)?
+        self.0.turns.take(tenant, doing, work).await
     }
 
     fn of(&self, tenant: &Tenant) -> (Arc<Inner>, Tenant) {
@@ -89,11 +78,6 @@ impl JailBackend {
 }
 
 impl Inner {
-    fn turn_of(&self, tenant: &Tenant) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(turns.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
-    }
-
     fn record(&self, jail: &JailName, remembered: Remembered) -> Record {
         Record {
             profile: remembered.settings.over(&self.jails.common),
@@ -115,8 +99,9 @@ impl Backend for JailBackend {
         &self.0.assurances
     }
 
-    /// As the original's start, this is ended by the first sandbox that is not as it has to be: whose it is would be a
-    /// guess, and so would be whose the others are.
+    /// One that does not come up, be it that it is said to be somebody else's, is reported by its name and left alone, and
+    /// the others come up. The original ended its start there; but a tenant is root in its own files, so that by a link in
+    /// them it would keep everybody out. Whose a sandbox is, is asked of each by itself, and at each use again.
     fn reattach(&self) -> Pending<'_, Result<usize, BackendError>> {
         Box::pin(async {
             let brought = self.0.jails.attach_all().await;
@@ -199,6 +184,7 @@ impl Backend for JailBackend {
                 pile: PileState::Enforced,
                 disk_quota: this.assurances.disk_quota,
                 egress: egress(&this.jails.settings.network),
+                loopback: this.jails.settings.network != Network::None,
             })
         };
         Box::pin(self.turn(tenant, "open the sandbox", work))
@@ -290,7 +276,7 @@ impl Backend for JailBackend {
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async {
             self.0.running.end_all(GRACE).await;
-            self.0.tasks.drained().await;
+            self.0.turns.drained().await;
             Ok(())
         })
     }

@@ -5,11 +5,12 @@ use super::ask::Act;
 use super::facts::stats::Stats;
 use super::fault::JailFault;
 use super::jails::Jails;
+use super::network::Network;
 use super::persona::Persona;
 use super::places::{PROFILE, Places, RESOLVER, Root};
 use super::plan::piles::{PileFacts, PileWishes};
 use super::plan::{self, files, guest, jail, piles};
-use super::text::{HostPath, Network, Relations};
+use super::text::{HostPath, Relations};
 use crate::backend::host::{Argv, Step};
 use crate::settings::TenantSettings;
 

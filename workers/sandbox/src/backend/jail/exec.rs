@@ -1,8 +1,16 @@
 //! How a tenant's command runs: a program of the host that enters the jail, wrapped in one that outlives nothing.
 //!
-//! FreeBSD's `timeout` adopts whatever its command leaves, ends all of it when it is asked to, and ends itself only when
-//! the last of it has: its own end is the proof. Where it had to be killed, or runs beyond `sudo` or `ssh` where a signal
-//! does not reach it, nothing is proven.
+//! What wraps it is the [`Reaper`]: it adopts whatever its command leaves, ends all of it when it is asked to, and ends itself
+//! only when the last of it has, so that its own end is the proof. Where it had to be killed, or runs beyond `sudo` or `ssh`
+//! where a signal does not reach it, nothing is proven; where a proof was promised, control is lost then.
+//!
+//! ```text
+//! a command's time is over, or it is cancelled:  TERM ── 7 s ── KILL, and control is lost
+//! 20 s later, if nobody was there to do that:    the wrapper ends everything itself
+//! ```
+//!
+//! The original has the two the other way round, the time in the wrapper and 20 s more for its own watchdog, which loses
+//! control as well. So the end has one cause in one place, and a service that is killed leaves nothing for long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +20,11 @@ use kit::Tenant;
 use super::ask::Act;
 use super::jails::Jails;
 use super::names::JailName;
+use super::reaper::Reaper;
 use super::shell::script;
 use crate::backend::host::{Argv, End, Ending, Process, direct, started};
-use crate::backend::{BackendError, CommandSpec, ControlLost, Direct, Ends, Killed, Pending, Started, Streams};
+use crate::backend::{BackendError, CommandSpec, ControlLost, Direct, Ends, Exit, Killed, Pending, Started, Streams};
+use crate::reap;
 
 impl Jails {
     pub(super) fn start(
@@ -49,7 +59,7 @@ impl Jails {
         streams: &Streams,
         limit: Duration,
     ) -> Result<(Process, Ends), BackendError> {
-        let argv = command(jail, spec, limit);
+        let argv = command(&self.reaper, jail, spec, spec.limit.unwrap_or(limit).min(limit) + WATCHDOG);
         let why = "run a command, and end all that it leaves with it".to_owned();
         self.host.note(|| Act::Started { why, argv: argv.clone() });
         self.host.runner().start(&argv, stdin, streams).map_err(|fault| BackendError::Step {
@@ -64,50 +74,63 @@ impl Jails {
 
     /// Whether the wrapper's end proves anything here.
     pub(super) fn is_proof(&self) -> bool {
-        // It is FreeBSD's that adopts; the same word elsewhere is another program.
-        self.host.runner().is_local_root() && std::env::consts::OS == "freebsd"
+        matches!(self.reaper, Reaper::Own(_))
     }
 
     /// Words that are run inside as the tenant, for its files.
     pub(super) fn inside(&self, jail: &JailName, words: Vec<String>) -> Argv {
-        wrapper(LONGEST).and(["jexec".to_owned(), jail.to_string()]).and(words)
+        self.reaper.wrapper(LONGEST).and(["jexec".to_owned(), jail.to_string()]).and(words)
     }
 }
 
-pub(super) fn command(jail: &JailName, spec: &CommandSpec, limit: Duration) -> Argv {
+pub(super) fn command(reaper: &Reaper, jail: &JailName, spec: &CommandSpec, limit: Duration) -> Argv {
     let (flag, script) = script(spec);
-    wrapper(limit).and(["jexec", jail.as_str(), "/bin/sh", flag, &script])
+    reaper.wrapper(limit).and(["jexec", jail.as_str(), "/bin/sh", flag, &script])
 }
 
-fn wrapper(limit: Duration) -> Argv {
-    // After TERM it waits as long as this before KILL, which is within what a cancelled command is given.
-    Argv::new("timeout", ["-k", "5"]).and([limit.as_secs().max(1).to_string()]).sudo()
-}
-
-/// The end of FreeBSD's `timeout`.
+/// The wrapper's end.
 struct Reaped {
     tenant: Tenant,
     is_proof: bool,
+}
+
+impl Reaped {
+    fn fault(&self, reason: &str) -> ControlLost {
+        ControlLost { tenant: self.tenant.clone(), reason: reason.to_owned() }
+    }
 }
 
 impl Ending for Reaped {
     fn prove(&self, end: End) -> Pending<'_, Result<Killed, ControlLost>> {
         Box::pin(async move {
             match end {
-                End::Yielded(_) => Ok(Killed::Command),
+                End::Yielded(exit) => self.lost(&exit).map_or(Ok(Killed::Command), Err),
                 // Nothing was promised where nothing can be proven.
                 End::Forced if !self.is_proof => Ok(Killed::Command),
-                End::Forced => Err(ControlLost {
-                    tenant: self.tenant.clone(),
-                    reason: "the program that ends a command with all that it left did not end itself".to_owned(),
-                }),
+                End::Forced => {
+                    Err(self.fault("the program that ends a command with all that it left did not end itself"))
+                }
             }
         })
+    }
+
+    /// A code is the proof; ended by a signal, nobody knows what it had under it, unless it had begun nothing.
+    fn lost(&self, exit: &Exit) -> Option<ControlLost> {
+        let is_loss = match exit {
+            Exit::Code(_) => false,
+            Exit::Signal(signal) => reap::is_loss(*signal),
+            Exit::OutOfMemory | Exit::OverQuota | Exit::SandboxEnded => true,
+        };
+        (self.is_proof && is_loss)
+            .then(|| self.fault("the program that ends a command with all that it left was ended itself"))
     }
 }
 
 /// The longest that a tenant's command runs, whatever it was granted.
 pub(super) const LONGEST: Duration = Duration::from_secs(30 * 60);
+
+/// How much later than its caller the host ends a command: by then the caller is gone.
+const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// A day: an operator's shell may be left open.
 const OPERATORS: Duration = Duration::from_secs(24 * 60 * 60);
@@ -116,7 +139,7 @@ const OPERATORS: Duration = Duration::from_secs(24 * 60 * 60);
 mod tests {
     use kit::Tenant;
 
-    use super::{Ending, LONGEST, Reaped, command};
+    use super::{Ending, LONGEST, Reaped, Reaper, command};
     use crate::backend::host::End;
     use crate::backend::jail::names::JailName;
     use crate::backend::jail::text::Prefix;
@@ -129,11 +152,27 @@ mod tests {
     #[test]
     fn a_command_is_wrapped_in_its_reaper_and_bounded() {
         let jail = JailName::of(&Prefix::default(), &tenant());
-        let spec = CommandSpec { command: "echo it".to_owned(), shell: Shell::Login, cwd: None, stdin: false };
-        let argv = command(&jail, &spec, LONGEST);
+        let spec =
+            CommandSpec { command: "echo it".to_owned(), shell: Shell::Login, cwd: None, stdin: false, limit: None };
+        let argv = command(&Reaper::Timeout, &jail, &spec, LONGEST);
         let words = ["sudo", "-n", "timeout", "-k", "5", "1800", "jexec", jail.as_str(), "/bin/sh", "-lc", "echo it"];
         assert_eq!(argv.words(false), words);
         assert_eq!(argv.words(true), words[2..]);
+        let own = command(&Reaper::Own("/bin/playground".to_owned()), &jail, &spec, LONGEST);
+        let words = [
+            "/bin/playground",
+            "__reap",
+            "1",
+            "1800",
+            "--await",
+            "--",
+            "jexec",
+            jail.as_str(),
+            "/bin/sh",
+            "-lc",
+            "echo it",
+        ];
+        assert_eq!(own.words(false), words, "whoever has it is root");
     }
 
     #[tokio::test]
@@ -141,6 +180,9 @@ mod tests {
         for (end, is_proof, is_well) in [
             (End::Yielded(Exit::Code(143)), true, true),
             (End::Forced, true, false),
+            (End::Yielded(Exit::Signal(9)), true, false),
+            (End::Yielded(Exit::Signal(15)), true, true),
+            (End::Yielded(Exit::Signal(9)), false, true),
             (End::Yielded(Exit::Code(143)), false, true),
             (End::Forced, false, true),
         ] {

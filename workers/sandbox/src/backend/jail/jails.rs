@@ -12,10 +12,12 @@ use super::facts::stats::Stats;
 use super::facts::{self, Probe};
 use super::fault::JailFault;
 use super::names::JailName;
+use super::network::Network;
 use super::places::{Places, Root};
 use super::plan::{self, zfs};
+use super::reaper::Reaper;
 use super::settings::Settings;
-use super::text::{Dataset, HostPath, Network};
+use super::text::{Dataset, HostPath};
 use crate::backend::host::Argv;
 use crate::settings::TenantSettings;
 
@@ -23,6 +25,7 @@ use crate::settings::TenantSettings;
 pub(super) struct Jails {
     pub(super) settings: Settings,
     pub(super) host: Host,
+    pub(super) reaper: Reaper,
     /// What every tenant gets that has no wish of its own.
     pub(super) common: TenantSettings,
     /// Makes what a new key consists of.
@@ -38,8 +41,14 @@ struct Known {
 }
 
 impl Jails {
-    pub(super) fn new(settings: Settings, host: Host, common: TenantSettings, key: fn() -> String) -> Self {
-        Self { settings, host, common, key, memory: Mutex::default() }
+    pub(super) fn new(
+        settings: Settings,
+        host: Host,
+        reaper: Reaper,
+        common: TenantSettings,
+        key: fn() -> String,
+    ) -> Self {
+        Self { settings, host, reaper, common, key, memory: Mutex::default() }
     }
 
     /// Whether mounts can be seen, which all else rests on.

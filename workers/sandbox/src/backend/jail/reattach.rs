@@ -33,30 +33,42 @@ impl Jails {
         self.bring_up(places, &Persona::of(&places.tenant)?, &prepared).await
     }
 
-    /// Has every tenant's jail run that nobody has disabled; how many do. A sandbox that was never finished is none.
+    /// Has every tenant's jail run that nobody has disabled; how many do. A sandbox that was never finished is none, and
+    /// one that does not come up keeps nobody else from it.
     pub(super) async fn attach_all(&self) -> Result<usize, JailFault> {
         self.preflight().await?;
         let names = self.children().await?;
         self.running().await?;
         let mut count = 0;
         for name in names {
-            let Some(tenant) = self.tenant_of(&name).await? else {
-                tracing::warn!(jail = %name, "its dataset does not say whose it is, so it is left alone");
-                continue;
-            };
-            let places = self.places(&tenant).await?;
-            if self.recall(&places).await?.disabled {
-                continue;
-            }
-            match self.use_it(&places).await {
-                Ok(()) => count += 1,
+            match self.attach_one(&name).await {
+                Ok(true) => count += 1,
+                Ok(false) => {}
+                // Not the sandbox: the host does not answer, and would not for the others either.
+                Err(fault @ JailFault::Unanswered { .. }) => return Err(fault),
                 Err(JailFault::HalfMade) => {
-                    tracing::warn!(%tenant, "its sandbox is half made; `playground user create` completes it");
+                    tracing::warn!(jail = %name, "its sandbox is half made; `playground user create` completes it");
                 }
-                Err(fault) => return Err(fault),
+                Err(fault) => {
+                    let fault = kit::chain(&fault);
+                    tracing::error!(jail = %name, fault, "a sandbox does not come up and is left as it is; the others do");
+                }
             }
         }
         Ok(count)
+    }
+
+    /// Whether it runs now.
+    async fn attach_one(&self, name: &JailName) -> Result<bool, JailFault> {
+        let Some(tenant) = self.tenant_of(name).await? else {
+            tracing::warn!(jail = %name, "its dataset does not say whose it is, so it is left alone");
+            return Ok(false);
+        };
+        let places = self.places(&tenant).await?;
+        if self.recall(&places).await?.disabled {
+            return Ok(false);
+        }
+        self.use_it(&places).await.map(|()| true)
     }
 
     /// Whose a jail is, if its dataset says so; a word that does not lead to this name is refused.

@@ -18,6 +18,7 @@ use self::world::World;
 use super::ask::{Act, Host};
 use super::fault::JailFault;
 use super::jails::Jails;
+use super::reaper::Reaper;
 use super::settings::Settings;
 use crate::backend::{CommandSpec, Shell};
 use crate::settings::TenantSettings;
@@ -67,7 +68,10 @@ pub async fn rehearse(
 ) -> Result<(Vec<Act>, Result<(), JailFault>), JailFault> {
     let world = Arc::new(World::new(settings, setting));
     let limit = settings.admin_limit();
-    let jails = |host| Jails::new(settings.clone(), host, TenantSettings::default(), pretended_key);
+    let jails = |host| {
+        let reaper = Reaper::planned(&settings.reach);
+        Jails::new(settings.clone(), host, reaper, TenantSettings::default(), pretended_key)
+    };
     if setting.before != Before::Absent {
         let before = jails(Host::new(Arc::clone(&world) as _, limit));
         before.provision(tenant, &TenantSettings::default()).await?;
@@ -88,7 +92,7 @@ async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailF
         Verb::Open => jails.attach(tenant).await.map(|_| ()),
         Verb::Exec(command) => {
             let places = jails.attach(tenant).await?;
-            let spec = CommandSpec { command, shell: Shell::Login, cwd: None, stdin: false };
+            let spec = CommandSpec { command, shell: Shell::Login, cwd: None, stdin: false, limit: None };
             // The pretended host starts everything.
             let _ = jails.start(tenant, &places.jail, &spec);
             Ok(())

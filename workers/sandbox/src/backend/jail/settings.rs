@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{Dataset, HostPath, Network, Prefix, Quota, Relations, Snapshot};
+use super::network::Network;
+use super::text::{Dataset, HostPath, Prefix, Quota, Relations, Snapshot};
 use crate::backend::host::{SshHost, Surroundings};
 
 /// The defaults are the original's, but for the network, of which tenants get none.

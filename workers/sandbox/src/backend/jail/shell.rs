@@ -27,7 +27,7 @@ mod tests {
     use super::{CommandSpec, Shell, quoted, script};
 
     fn spec(shell: Shell, cwd: Option<&str>) -> CommandSpec {
-        CommandSpec { command: "it".to_owned(), shell, cwd: cwd.map(str::to_owned), stdin: false }
+        CommandSpec { command: "it".to_owned(), shell, cwd: cwd.map(str::to_owned), stdin: false, limit: None }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Words that an operator writes, each checked where it is read.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ pub struct Misspelt {
     what: &'static str,
 }
 
-fn misspelt(text: &str, what: &'static str) -> Misspelt {
+pub(super) fn misspelt(text: &str, what: &'static str) -> Misspelt {
     Misspelt { text: text.to_owned(), what }
 }
 
@@ -210,68 +209,6 @@ impl From<Relations> for String {
     }
 }
 
-/// What a jail sees of the network.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Network {
-    /// Nothing, its own loopback neither.
-    #[default]
-    None,
-    /// Everything that the host sees, the host's loopback with what listens there included.
-    Inherit,
-    /// One address that the operator gave to an interface of the host.
-    Address(Interface, IpAddr),
-}
-
-impl std::str::FromStr for Network {
-    type Err = Misspelt;
-
-    fn from_str(text: &str) -> Result<Self, Misspelt> {
-        match text {
-            "none" => Ok(Self::None),
-            "inherit" => Ok(Self::Inherit),
-            address => {
-                let parsed = address.split_once(':').and_then(|(interface, address)| {
-                    let interface = interface.parse().ok()?;
-                    let address: IpAddr = address.parse().ok()?;
-                    (!address.is_loopback() && !address.is_unspecified()).then_some((interface, address))
-                });
-                parsed.map(|(interface, address)| Self::Address(interface, address)).ok_or_else(|| {
-                    misspelt(
-                        text,
-                        "not a network: use `none`, `inherit` or an interface with an address that is no loopback, as in \
-                         `em1:192.0.2.7`",
-                    )
-                })
-            }
-        }
-    }
-}
-
-impl TryFrom<String> for Network {
-    type Error = Misspelt;
-
-    fn try_from(text: String) -> Result<Self, Misspelt> {
-        text.parse()
-    }
-}
-
-impl From<Network> for String {
-    fn from(network: Network) -> Self {
-        network.to_string()
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Inherit => f.write_str("inherit"),
-            Self::Address(interface, address) => write!(f, "{interface}:{address}"),
-        }
-    }
-}
-
 /// The rest of a name has 98 bytes at most, and a host's has 255.
 const MOST_PREFIX: usize = 32;
 
@@ -291,10 +228,10 @@ fn is_host_path(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Collection, Dataset, HostPath, Network, Prefix, Quota, Relations, Snapshot};
+pub(super) mod tests {
+    use super::{Collection, Dataset, HostPath, Prefix, Quota, Relations, Snapshot};
 
-    fn check<T: std::str::FromStr>(good: &[&str], bad: &[&str]) {
+    pub(in crate::backend::jail) fn check<T: std::str::FromStr>(good: &[&str], bad: &[&str]) {
         for text in good {
             assert!(text.parse::<T>().is_ok(), "{text} is good");
         }
@@ -329,15 +266,5 @@ mod tests {
     fn a_collection_has_64_lower_case_hex_digits() {
         check::<Collection>(&[&"a".repeat(64)], &[&"A".repeat(64), &"a".repeat(63), &"a".repeat(65), "blake3:aa"]);
         assert_eq!("none".parse(), Ok(Relations::None));
-    }
-
-    #[test]
-    fn a_network_is_none_or_inherited_or_one_address_that_is_no_loopback() {
-        check::<Network>(
-            &["none", "inherit", "em1:192.0.2.7", "vtnet0:2001:db8::7"],
-            &["", "em1", "em1:", "em1:127.0.0.1", "em1:::1", "em1:0.0.0.0", "-em1:192.0.2.7", "any"],
-        );
-        let network: Network = "vtnet0:2001:db8::7".parse().unwrap();
-        assert_eq!(network.to_string(), "vtnet0:2001:db8::7");
     }
 }

@@ -138,7 +138,7 @@ fn tenant(name: &str) -> Tenant {
 }
 
 fn shell(command: &str) -> CommandSpec {
-    CommandSpec { command: command.to_owned(), shell: Shell::Clean, cwd: None, stdin: false }
+    CommandSpec { command: command.to_owned(), shell: Shell::Clean, cwd: None, stdin: false, limit: None }
 }
 
 async fn output(mut started: Started) -> (String, Exit) {

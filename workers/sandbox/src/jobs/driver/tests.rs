@@ -21,7 +21,7 @@ fn jobs(fake: &Arc<Fake>) -> Jobs {
 
 fn submission(kept: Kept) -> Submission {
     Submission {
-        command: CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: true },
+        command: CommandSpec { command: "it".to_owned(), shell: Shell::Login, cwd: None, stdin: true, limit: None },
         stdin: None,
         timeout: Duration::from_secs(60),
         kept,

@@ -4,6 +4,8 @@ use std::io;
 
 use super::Reaper;
 
+pub(crate) const IS_HERE: bool = false;
+
 /// There is none.
 pub(crate) enum Own {}
 

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use crate::backend::host::{Argv, Step};
 use crate::backend::jail::names::JailName;
+use crate::backend::jail::network::Network;
 use crate::backend::jail::persona::Persona;
 use crate::backend::jail::places::{KEY, Root, SHARED};
-use crate::backend::jail::text::{Network, Relations};
+use crate::backend::jail::text::Relations;
 use crate::settings::Limits;
 
 /// Creates the jail, which holds no process yet.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::files::Files;
 use super::{Setting, Settings};
 use crate::backend::host::{Argv, Output, Process, RunError, Runner, over};
-use crate::backend::jail::text::Network;
+use crate::backend::jail::network::Network;
 use crate::backend::{Ends, Pending, Streams};
 
 /// The pretended host.
