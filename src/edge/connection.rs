@@ -163,6 +163,14 @@ async fn watch<C: Served>(
     loop {
         tokio::select! {
             biased;
+            // Before an answer that comes at the same time, which then says that the connection ends with it.
+            _ = stopping.wait_for(|stopping| *stopping), if !told => {
+                if activity.is_resting() && !activity.is_multiplexed() {
+                    return;
+                }
+                told = true;
+                served.as_mut().finish();
+            }
             ended = served.as_mut() => {
                 if let Err(fault) = ended {
                     if fault.is_parse() {
@@ -174,13 +182,6 @@ async fn watch<C: Served>(
                     tracing::debug!(%fault, "a connection ended with a fault");
                 }
                 return;
-            }
-            _ = stopping.wait_for(|stopping| *stopping), if !told => {
-                if activity.is_resting() && !activity.is_multiplexed() {
-                    return;
-                }
-                told = true;
-                served.as_mut().finish();
             }
             () = sleep(wait) => match activity.verdict(kit::clock::now(), limits) {
                 Verdict::Wait(longer) => wait = longer,
