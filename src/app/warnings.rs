@@ -13,6 +13,9 @@ pub fn warnings(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(answers_to_any(config).then(|| ANY_HOST.to_owned()));
     warnings.extend(in_the_clear(config));
+    warnings.extend(config.proxies.iter().map(ToString::to_string).find(|proxies| proxies.ends_with("/0")).map(|all| {
+        format!("trusted_proxies = [\"{all}\"] believes whatever anybody says about a client's address; name the proxies alone")
+    }));
     #[cfg(feature = "tls")]
     warnings.extend(certificates::warnings(config, kit::clock::since_epoch()));
     warnings.extend(grants_for_others(config));

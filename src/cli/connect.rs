@@ -33,7 +33,7 @@ pub(super) struct Connect {
     url: Option<Address>,
 
     /// The address that is kept for tokens alone, where there is one [default: the first of bearer_hosts in the file, else
-    /// the port of its bearer_bind, else that of --url].
+    /// the port of its bearer_bind unless somebody in front of it speaks TLS, else that of --url].
     #[arg(long, value_name = "URL", value_parser = Address::parse)]
     token_url: Option<Address>,
 
@@ -110,7 +110,10 @@ impl Connect {
             (None, None) => said(USUAL.to_owned())?,
         };
         let scheme = if url.is_https() { "https" } else { "http" };
-        let bearer = file.oauth.bearer_hosts.first().map(|host| format!("{scheme}://{host}/mcp"));
+        let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+        // A name without a port is one for every port, and this is the one that listens.
+        let with_port = |host: &String| if has_port(host) { host.clone() } else { format!("{host}{port}") };
+        let bearer = file.oauth.bearer_hosts.first().map(with_port).map(|host| format!("{scheme}://{host}/mcp"));
         let bearer = bearer.or(second).map(said).transpose()?;
         Ok((url, self.token_url.clone().or(bearer)))
     }
@@ -152,6 +155,11 @@ fn by_port(file: &File) -> Option<String> {
         Some(public) => Some(format!("{}:{port}/mcp", public.without_port())),
         None => Some(format!("http://127.0.0.1:{port}/mcp")),
     }
+}
+
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':')
+        .is_some_and(|(name, port)| !port.ends_with(']') && !name.is_empty() && port.parse::<u16>().is_ok())
 }
 
 fn section(title: Option<&str>, url: &Address, text: &str) -> String {

@@ -68,6 +68,34 @@ pub(super) fn print(name: &str, rows: &[impl Row], for_programs: bool) {
 
 /// One of them, as a person reads it.
 pub(super) fn line(row: &impl Row) -> String {
-    let columns = row.columns().into_iter().map(|column| column.unwrap_or_else(|| "-".to_owned()));
+    let columns = row.columns().into_iter().map(|column| column.map_or_else(|| "-".to_owned(), |text| shown(&text)));
     columns.collect::<Vec<_>>().join("\t")
+}
+
+/// A text as a terminal shows it in the order in which it stands, whatever a client has put into it.
+pub(super) fn shown(text: &str) -> String {
+    let is_unseen = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+            || ('\u{200b}'..='\u{200f}').contains(&letter)
+            || ('\u{2028}'..='\u{202e}').contains(&letter)
+            || ('\u{2060}'..='\u{206f}').contains(&letter)
+            || ('\u{e0000}'..='\u{e007f}').contains(&letter)
+    };
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_unseen(letter) { plain.extend(letter.escape_unicode()) } else { plain.push(letter) }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn what_turns_or_hides_a_text_is_spelled() {
+        assert_eq!(shown("Ünïcode `a` 'b'"), "Ünïcode `a` 'b'");
+        assert_eq!(shown("a\u{202e}b\u{200b}c\td"), "a\\u{202e}b\\u{200b}c\\u{9}d");
+    }
 }

@@ -36,9 +36,12 @@ pub(super) struct OAuthPlace {
 }
 
 impl OAuthPlace {
-    /// The file of a verb that needs no more of the state than that.
+    /// The file of a verb that needs no more of the state than that, and only looks.
     pub(super) fn file(&self) -> Result<File, Failure> {
-        self.state.file_of(&self.place)
+        match self.state.elsewhere(&self.place)? {
+            Some(path) => Ok(File::at(path, Loose::Warn)),
+            None => Ok(File::at(self.place.seen()?.oauth(), Loose::Refuse)),
+        }
     }
 }
 

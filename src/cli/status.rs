@@ -141,10 +141,15 @@ impl Seen {
         let tokens = self.tokens.iter().map(move |token| {
             let over = if token.is_over(self.now) { "over" } else { "live" };
             let ends = or_dash(token.expires.map(rfc3339));
-            format!("token\t{}\t{}\t{over}\t{}\t{ends}", token.id, token.tenant, or_dash(token.name.clone()))
+            format!(
+                "token\t{}\t{}\t{over}\t{}\t{ends}",
+                token.id,
+                token.tenant,
+                or_dash(token.name.as_deref().map(listing::shown))
+            )
         });
         let grants = self.grants.iter().map(move |(id, grant)| {
-            let name = or_dash(grant.name.as_ref().map(ToString::to_string));
+            let name = or_dash(grant.name.as_ref().map(|name| listing::shown(&name.to_string())));
             let ends = or_dash(grant.ends().map(|end| rfc3339(end.since_epoch())));
             format!("login\t{id}\t{}\tlive\t{name}\t{ends}", grant.tenant)
         });

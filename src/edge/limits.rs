@@ -125,7 +125,7 @@ impl Gate for Limits {
         let origin = head.headers.get(ORIGIN);
         // Whoever asks for health knows an address, and maybe no name.
         if !is_alive(head.uri.path()) {
-            self.hosts.check(&head.uri, head.headers.get(HOST), origin.is_some())?;
+            self.hosts.check(head.face, &head.uri, head.headers.get(HOST), origin.is_some())?;
         }
         if head.uri.path() == "*" {
             return Err(Cause::UnknownMethod.into());

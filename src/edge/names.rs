@@ -18,6 +18,12 @@ impl Names {
         let name = name_of(&authority);
         self.0.iter().any(|ours| *ours == authority || ours == name)
     }
+
+    /// The same whatever ports stand there.
+    pub(crate) fn has_name(&self, authority: &str) -> bool {
+        let authority = authority.to_ascii_lowercase();
+        self.0.iter().any(|ours| name_of(ours) == name_of(&authority))
+    }
 }
 
 /// What stands before the port.

@@ -79,6 +79,15 @@ impl Reach {
         self.scopes.as_ref().is_some_and(|scopes| !scopes.iter().any(opens))
     }
 
+    /// What of it is about none of these tools.
+    #[must_use]
+    pub fn unmatched(&self, known: &[&str]) -> Vec<String> {
+        let tools = self.tools.iter().flat_map(|tools| tools.allow.iter().flatten().chain(&tools.deny)).cloned();
+        let scopes = self.scopes.iter().flatten().filter_map(Scope::tool);
+        let unmatched = tools.chain(scopes).filter(|pattern| !known.iter().any(|tool| pattern.fits(tool)));
+        unmatched.map(|pattern| pattern.0).collect()
+    }
+
     /// Whether its scopes open more than tools.
     #[must_use]
     pub fn is_of_all(&self) -> bool {

@@ -44,6 +44,8 @@ pub(super) enum Unsendable {
     Unreadable,
     /// It says that it is a document, and there is none that will do.
     Undocumented(String),
+    /// It says so, and too many documents are being asked for.
+    Busy,
 }
 
 /// Who asks, and where the answer should go.
@@ -118,7 +120,12 @@ impl Unsendable {
     pub(super) fn detail(&self) -> Option<&str> {
         match self {
             Self::Undocumented(why) => Some(why),
-            Self::NoClient | Self::UnknownClient | Self::NoRedirect | Self::ForeignRedirect | Self::Unreadable => None,
+            Self::NoClient
+            | Self::UnknownClient
+            | Self::NoRedirect
+            | Self::ForeignRedirect
+            | Self::Unreadable
+            | Self::Busy => None,
         }
     }
 
@@ -142,6 +149,11 @@ impl Unsendable {
             Self::Undocumented(_) => (
                 "What the application says of itself, at the address that it calls itself by, cannot be used.",
                 "Try again in a minute. If it stays so, tell whoever makes the application what stands below.",
+            ),
+            Self::Busy => (
+                "Too many applications are being looked up, from where you are or by everybody. \
+                 This says nothing about the application.",
+                "Wait a few seconds, then start again from the application.",
             ),
             Self::Unreadable => (
                 "The request cannot be read: a part of it is repeated or damaged.",

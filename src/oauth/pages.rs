@@ -144,7 +144,12 @@ impl Pages<'_> {
     /// Nobody can be sent back.
     pub(super) fn unsendable(&self, why: &Unsendable) -> Reply {
         let (what, next) = why.told();
-        self.problem(StatusCode::BAD_REQUEST, what, next, why.detail(), None)
+        if *why != Unsendable::Busy {
+            return self.problem(StatusCode::BAD_REQUEST, what, next, why.detail(), None);
+        }
+        let mut reply = self.problem(StatusCode::TOO_MANY_REQUESTS, what, next, None, None);
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(BUSY_SECONDS));
+        reply
     }
 
     /// The client asked wrongly. It is told by a link, which a person may follow or not.
@@ -185,6 +190,9 @@ impl Pages<'_> {
         page_of(StatusCode::OK, &Landing { style: STYLE, host: self.0.authority(), address: &address })
     }
 }
+
+/// What the text calls a few: by then another may be fetched.
+const BUSY_SECONDS: u64 = 10;
 
 fn spoken(time: Duration) -> String {
     match time.as_secs().saturating_add(1) {

@@ -5,6 +5,7 @@
 //! in place), since libraries ask for one by default and go on without.
 
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,7 +27,14 @@ struct Metadata {
 }
 
 /// A client as it is to be kept, or what is wrong with what it says.
-pub(super) fn read(body: &[u8]) -> Result<NewClient, Fault> {
+pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<NewClient, Fault> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(invalid("The body must be application/json. Nothing was registered."));
+    }
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(invalid("The body must be one JSON object: client metadata. Nothing was registered."));
+    }
     let said: Metadata = serde_json::from_slice(body).map_err(|fault| {
         invalid(format!("The body is not client metadata in JSON: {fault}. Nothing was registered."))
     })?;
@@ -96,13 +104,30 @@ const MOST_REDIRECTS: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use serde_json::{Value, json};
 
-    use super::{Reason, read};
+    use super::{CONTENT_TYPE, HeaderMap, Reason, read};
 
     fn check(metadata: &Value, outcome: Result<(), Reason>) {
-        let read = read(metadata.to_string().as_bytes()).map(|_client| ()).map_err(|fault| fault.reason);
+        let read = read(&kind("application/json"), metadata.to_string().as_bytes())
+            .map(|_client| ())
+            .map_err(|fault| fault.reason);
         assert_eq!(read, outcome, "{metadata}");
+    }
+
+    fn kind(kind: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))])
+    }
+
+    #[test]
+    fn what_is_no_object_of_json_registers_nobody() {
+        let object = json!({ "redirect_uris": [GOOD] }).to_string();
+        assert!(read(&kind("Application/JSON; charset=utf-8"), object.as_bytes()).is_ok());
+        assert!(read(&kind("text/plain"), object.as_bytes()).is_err());
+        assert!(read(&HeaderMap::new(), object.as_bytes()).is_err());
+        let list = json!([[GOOD], "name", "none", null, null]).to_string();
+        assert!(read(&kind("application/json"), list.as_bytes()).is_err());
     }
 
     const GOOD: &str = "https://client.example/cb";
@@ -152,7 +177,10 @@ mod tests {
     #[test]
     fn a_name_is_kept_as_it_can_be_shown() {
         let name = |name: &str| {
-            let client = read(json!({ "redirect_uris": [GOOD], "client_name": name }).to_string().as_bytes());
+            let client = read(
+                &kind("application/json"),
+                json!({ "redirect_uris": [GOOD], "client_name": name }).to_string().as_bytes(),
+            );
             client.expect("a client").name.map(String::from)
         };
         assert_eq!(name("Cl\u{202e}au\nde").as_deref(), Some("Claude"));

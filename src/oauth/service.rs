@@ -162,7 +162,7 @@ impl Service {
             let told = "Clients do not register themselves here. Ask the operator.";
             return Ok(reply::with_status(StatusCode::FORBIDDEN, &Fault::new(Reason::AccessDenied, told)));
         }
-        let client = register::read(request.body())?;
+        let client = register::read(request.headers(), request.body())?;
         if let Err(many) = self.lasting.gate.registration(from) {
             let seconds = many.again.as_secs().saturating_add(1);
             let told = format!("Too many registrations. Nothing was registered. Try again in {seconds} s.");

@@ -193,7 +193,7 @@ fn what_is_wrong_in_the_file_does_not_hide_what_is_wrong_elsewhere() {
         "playground.toml:6:1: unknown key `bnd`",
         "playground.toml:9:14: a URL is wanted",
         "playground.toml:12:12: 0 is not allowed",
-        "no proxy is trusted",
+        "`proxy_protocol` needs `trusted_proxies",
         "playground.toml:14:8: read none.pem",
         "playground.toml:20:14: w.key has mode 0644",
     ] {

@@ -80,6 +80,22 @@ fn the_addresses_are_those_of_the_services_own_file() {
 }
 
 #[test]
+fn a_name_for_tokens_alone_has_the_port_of_the_service() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("playground.toml");
+    for (host, expected) in [
+        ("token.mcp.test", "https://token.mcp.test:18443/mcp"),
+        ("token.mcp.test:9", "https://token.mcp.test:9/mcp"),
+        ("[::1]", "https://[::1]:18443/mcp"),
+    ] {
+        let text = format!("[oauth]\npublic_url = \"https://mcp.test:18443\"\nbearer_hosts = [\"{host}\"]\n");
+        std::fs::write(&file, text).expect("written");
+        let output = connect(&["curl", "--config", file.to_str().expect("text")]);
+        assert!(crate::process::text(&output.stdout).contains(expected), "{host}: {output:?}");
+    }
+}
+
+#[test]
 fn a_client_that_would_leave_out_its_token_is_warned_of() {
     let said = |arguments: &[&str]| text(&connect(arguments).stderr);
     assert!(

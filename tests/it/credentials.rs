@@ -126,3 +126,37 @@ fn the_hour_of_a_tokens_last_use_is_listed_and_no_more_of_it() {
     assert!((before..=before + 1).contains(&told), "{file}");
     service.stop();
 }
+
+#[test]
+fn a_token_that_opens_nothing_or_names_no_tool_is_made_with_a_warning() {
+    let place = tempfile::tempdir().expect("a folder");
+    let minted = |more: &[&str]| {
+        let mut command = playground(["token", "mint", "alice", "--tokens", "t.json"]);
+        command.args(more).current_dir(place.path());
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        text(&output.stderr)
+    };
+    let nothing = "may not call open_session";
+    for (more, told) in [
+        (&["--allow-tool", "read_file"][..], Some(nothing)),
+        (&["--deny-tool", "open_*"], Some(nothing)),
+        (&["--scope", "tool:read_file"], Some(nothing)),
+        (&["--scope", "bad"], Some("bad opens nothing here")),
+        (
+            &["--allow-tool", "open_session", "--allow-tool", "list_jobs"],
+            Some("no tool of a sandbox is called list_jobs"),
+        ),
+        (&["--allow-tool", "open_session", "--allow-tool", "read_*"], None),
+        (&["--deny-tool", "exec", "--deny-tool", "job_exec"], None),
+        (&["--scope", "tool:*"], None),
+        (&["--catalogue", "native", "--allow-tool", "dig"], None),
+        (&[], None),
+    ] {
+        let said = minted(more);
+        match told {
+            Some(told) => assert!(said.contains("warning: ") && said.contains(told), "{more:?}: {said}"),
+            None => assert!(!said.contains("tool"), "{more:?}: {said}"),
+        }
+    }
+}

@@ -10,7 +10,9 @@ pub(crate) fn isolates(what: &str) -> bool {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     let answer = ANSWER.get_or_init(|| {
         let place = tempfile::tempdir().expect("a folder");
+        // A verb that looks makes no state.
         let state = place.path().join("state");
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&state).expect("made");
         let mut command = playground(["user", "list", "--state"]);
         command.arg(&state);
         let output = run(command);

@@ -299,7 +299,7 @@ fn both_halves_alone_serve_on_the_sockets_that_they_are_handed_and_are_watched()
 #[test]
 fn a_socket_is_told_by_its_name_or_its_place() {
     let native = Native::new();
-    let wanted = "plain HTTP cannot be redirected to nowhere";
+    let wanted = "`redirect_bind` needs `hosts`";
     // The second is for redirects, which want TLS: by its place, and by its name at any place.
     for (count, names) in [(2, ""), (2, "a.socket:a.socket"), (1, "redirect"), (2, "redirect:clients")] {
         let sockets = (0..count).map(|_| listener().0.into()).collect();

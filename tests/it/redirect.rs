@@ -42,12 +42,28 @@ fn plain_http_is_redirected_where_the_ready_line_says() {
 #[test]
 fn a_redirect_to_nowhere_is_a_fault_of_the_configuration() {
     let place = tempfile::tempdir().expect("a folder");
-    for more in [&TLS[..], &["--host", "localhost"]] {
+    for (more, wants) in [(&TLS[..], "needs `hosts`"), (&["--host", "localhost"], "needs HTTPS in the edge itself")] {
         let refused = run(serve(place.path(), more));
         assert_eq!(refused.status.code(), Some(10));
         let said = text(&refused.stderr);
-        assert!(said.contains("redirected to nowhere") && said.contains("hint: redirect_bind needs"), "{said}");
+        assert!(
+            said.contains(&format!("`redirect_bind` {wants}")) && said.contains("leave redirect_bind out"),
+            "{said}"
+        );
     }
+}
+
+#[test]
+fn two_doors_at_one_address_are_a_fault_of_the_configuration() {
+    let place = tempfile::tempdir().expect("a folder");
+    std::fs::write(place.path().join("p.toml"), "bind = \"127.0.0.1:18443\"\nbearer_bind = \"127.0.0.1:18443\"\n")
+        .expect("written");
+    let mut command = playground(["check-config", "--config", "p.toml", "--state", "state"]);
+    command.current_dir(place.path());
+    let refused = run(command);
+    let said = format!("{}{}", text(&refused.stdout), text(&refused.stderr));
+    assert_ne!(refused.status.code(), Some(0), "{said}");
+    assert!(said.contains("`bearer_bind` is the address of `bind`, 127.0.0.1:18443"), "{said}");
 }
 
 #[test]

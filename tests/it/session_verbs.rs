@@ -72,6 +72,9 @@ fn a_session_is_listed_ended_and_on_record_as_an_act() {
 #[test]
 fn without_a_service_there_is_nobody_to_ask() {
     let place = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+        .create(place.path().join("state"))
+        .expect("made");
     let output = session(place.path(), &["list"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(text(&output.stderr).contains("no service runs on this state"), "{output:?}");

@@ -122,7 +122,19 @@ fn a_store_that_cannot_be_read_is_named_and_the_rest_is_shown() {
 #[test]
 fn a_state_that_is_not_there_is_told_and_not_made() {
     let place = tempfile::tempdir().expect("a folder");
-    for verb in [&["status"][..], &["audit", "verify"], &["audit", "tail"], &["audit", "acts"]] {
+    let verbs = [
+        &["status"][..],
+        &["session", "list"],
+        &["token", "list"],
+        &["user", "list"],
+        &["invite", "list"],
+        &["grant", "list"],
+        &["client", "list"],
+        &["audit", "verify"],
+        &["audit", "tail"],
+        &["audit", "acts"],
+    ];
+    for verb in verbs {
         let mut command = playground(verb.iter().copied());
         command.env("PLAYGROUND_STATE", "deep/state").current_dir(place.path());
         let output = run(command);

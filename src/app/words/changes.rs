@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{BeginEdge, Native, Pem, Upstream};
+use crate::edge::Config;
 
 impl BeginEdge {
     /// What an edge would serve otherwise; none when nothing.
@@ -31,10 +32,28 @@ impl BeginEdge {
             changes.push("session keys: others".to_owned());
         }
         if self.limits != fresh.limits {
-            changes.push("limits: others".to_owned());
+            changes.extend(limits(&self.limits, &fresh.limits));
         }
         changes
     }
+}
+
+/// What the edge answers to and how much, by the keys' own groups.
+fn limits(before: &Config, after: &Config) -> impl Iterator<Item = String> {
+    let mut rest = before.clone();
+    let mut changes = Vec::new();
+    if before.requests.hosts != after.requests.hosts {
+        rest.requests.hosts.clone_from(&after.requests.hosts);
+        changes.push("hosts: others".to_owned());
+    }
+    if before.requests.bearer_hosts != after.requests.bearer_hosts {
+        rest.requests.bearer_hosts.clone_from(&after.requests.bearer_hosts);
+        changes.push("bearer_hosts: others".to_owned());
+    }
+    if rest != *after {
+        changes.push("limits: others".to_owned());
+    }
+    changes.into_iter()
 }
 
 fn by_tenant(native: &[Native]) -> BTreeMap<&str, &Upstream> {

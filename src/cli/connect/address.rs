@@ -40,6 +40,11 @@ impl Address {
         self.0.starts_with("https://")
     }
 
+    /// What is not said is the scheme's own.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.0.parse::<Uri>().ok()?.port_u16()
+    }
+
     pub(super) fn is_loopback(&self) -> bool {
         let uri: Option<Uri> = self.0.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();

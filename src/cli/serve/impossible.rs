@@ -11,11 +11,26 @@ pub(super) fn faults(config: &Config, file: &File) -> Vec<Failure> {
     let mut faults = Vec::new();
     let is_known = config.speaks_tls() || file.lost(&["tls", "acme", "domains", "agree_to_terms"]);
     let is_named = !config.hosts.is_empty() || file.lost(&["hosts"]);
-    if config.redirect_bind.is_some() && !(is_known && is_named) {
+    if config.redirect_bind.is_some() && !is_named {
         faults.push(told(
-            "plain HTTP cannot be redirected to nowhere",
-            "redirect_bind needs the names to redirect to, in hosts or --host, and HTTPS in the edge itself, with [tls] or --tls-cert and --tls-key, or [acme]; a second socket of systemd is for this too",
+            "`redirect_bind` needs `hosts`: name what clients call this server",
+            "say hosts or --host NAME, or leave redirect_bind out; a second socket of systemd is one too",
         ));
+    }
+    if config.redirect_bind.is_some() && !is_known {
+        faults.push(told(
+            "`redirect_bind` needs HTTPS in the edge itself",
+            "say [tls] or --tls-cert and --tls-key, or [acme], or leave redirect_bind out; a second socket of systemd is one too",
+        ));
+    }
+    let other_doors = [("redirect_bind", config.redirect_bind), ("bearer_bind", config.bearer_bind)];
+    for (key, address) in other_doors {
+        if address == Some(config.bind) && config.bind.port() != 0 {
+            faults.push(told(
+                &format!("`{key}` is the address of `bind`, {}", config.bind),
+                "name another port for each",
+            ));
+        }
     }
     if let Some(acme) = &config.acme {
         let has = (config.state.is_some(), config.redirect_bind.is_some(), config.client_ca.is_some());
@@ -29,7 +44,7 @@ pub(super) fn faults(config: &Config, file: &File) -> Vec<Failure> {
     }
     if config.proxy_protocol && config.proxies.is_empty() && !file.lost(&["trusted_proxies"]) {
         faults.push(told(
-            "no proxy is trusted to send PROXY headers",
+            "`proxy_protocol` needs `trusted_proxies = [\"ADDRESS\"]`",
             "name those that do with trusted_proxies or --trusted-proxy, or leave proxy_protocol out",
         ));
     }

@@ -34,7 +34,7 @@ pub(in crate::cli) struct Known<'a> {
 
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut listed = all(&self.asked.listing.place.open()?).await?;
+        let mut listed = all(&self.asked.listing.place.seen()?).await?;
         listed.retain(|session| self.asked.means(&session.tenant));
         if listed.is_empty() {
             say::talk(

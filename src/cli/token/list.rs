@@ -65,7 +65,7 @@ impl List {
         if store.named().is_some() && place.named().is_none() {
             return Ok(BTreeMap::new());
         }
-        Ok(LastUsed::in_state(place.open()?.path()).read().unwrap_or_else(|fault| {
+        Ok(LastUsed::in_state(place.seen()?.path()).read().unwrap_or_else(|fault| {
             say::talk(&format!("warning: when they were used last cannot be told: {}", kit::chain(&fault)));
             BTreeMap::new()
         }))

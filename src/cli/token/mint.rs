@@ -12,7 +12,7 @@ use super::super::say;
 use super::super::store::{self, Reserved, Store};
 use super::moment::Expiry;
 use crate::identity::Catalogue;
-use crate::identity::reach::{Pattern, Reach, Scope, Tools};
+use crate::identity::reach::{Judgement, Pattern, Reach, Scope, Tools};
 use crate::identity::store::NewCredential;
 
 /// Mint another token for a tenant; it is printed once, alone on stdout.
@@ -90,9 +90,31 @@ impl Mint {
         }
         let tools =
             Tools::new(self.allow_tool, self.deny_tool).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+        let wanted: Vec<_> = self.scope.iter().map(ToString::to_string).collect();
         let scopes = (!self.scope.is_empty()).then(|| self.scope.into_iter().collect());
+        let reach = Reach { tools, scopes };
+        if reach.is_nothing() {
+            say::talk(&format!(
+                "warning: {} opens nothing here, so neither does this token; the scopes are `mcp` and `tool:NAME`",
+                wanted.join(" ")
+            ));
+        } else if self.catalogue == Opens::Sandbox {
+            // What another worker has is not known.
+            let unknown = reach.unmatched(&sandbox::TOOLS);
+            for pattern in unknown {
+                say::talk(&format!(
+                    "warning: no tool of a sandbox is called {pattern}; they are: {}",
+                    sandbox::TOOLS.join(", ")
+                ));
+            }
+            if !reach.is_whole() && reach.judge("open_session") != Judgement::Permitted {
+                say::talk(
+                    "warning: this token may not call open_session, so it can open nothing; add --allow-tool open_session, or --scope tool:open_session",
+                );
+            }
+        }
         let wanted = NewCredential {
-            reach: Reach { tools, scopes },
+            reach,
             tenant: self.tenant,
             catalogue: match self.catalogue {
                 Opens::Sandbox => Catalogue::Sandbox,
@@ -110,5 +132,8 @@ const MINT: &str = "\
 Example:
   playground token mint alice --name laptop --out laptop.token
   playground token mint alice --name build --expires 90d > build.token
-  playground token mint alice --allow-tool 'read_*' --allow-tool list_jobs --out reader.token
-  playground token mint alice --deny-tool exec > careful.token";
+  playground token mint alice --allow-tool open_session --allow-tool read_file --out reader.token
+  playground token mint alice --deny-tool exec --deny-tool job_exec > careful.token
+
+The tools of a sandbox: open_session, exec, job_exec, job_poll, job_cancel, read_file, write_file, close_session. A token that
+may not call open_session can open nothing. Commands are run by exec and by job_exec, which 'job_*' allows too.";

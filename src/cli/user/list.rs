@@ -36,7 +36,7 @@ struct Known {
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let StorePlace { place, store } = &self.listing.place;
-        let state = place.open()?;
+        let state = place.seen()?;
         let mut tenants: BTreeMap<_, (usize, Option<Sandbox>)> = BTreeMap::new();
         for credential in store::listed(&store.ledger(place, &state)?).await? {
             tenants.entry(credential.tenant).or_default().0 += 1;

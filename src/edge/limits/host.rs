@@ -5,6 +5,7 @@ use http::header::HeaderValue;
 use http::uri::Authority;
 
 use crate::edge::Cause;
+use crate::edge::face::Face;
 use crate::edge::names::{Names, name_of};
 
 /// The configured names; none means that any well-formed one is served.
@@ -16,7 +17,13 @@ impl Hosts {
     }
 
     /// Exactly one authority, well formed, the same wherever it is repeated, and one of ours.
-    pub(super) fn check(&self, target: &Uri, header: Option<&HeaderValue>, origin: bool) -> Result<(), Cause> {
+    pub(super) fn check(
+        &self,
+        face: Face,
+        target: &Uri,
+        header: Option<&HeaderValue>,
+        origin: bool,
+    ) -> Result<(), Cause> {
         let header = header.map(read).transpose()?;
         let target = target.authority().map(|authority| well_formed(authority.as_str())).transpose()?;
         let authority = match (target, header) {
@@ -24,7 +31,12 @@ impl Hosts {
             (Some(authority), _) | (None, Some(authority)) => authority,
             (None, None) => return Err(Cause::BadHost),
         };
-        if self.0.is_empty() || self.0.has(&authority) { Ok(()) } else { Err(Cause::WrongHost { origin }) }
+        // A port in our names is that of the first door; the second has another.
+        let is_ours = match face {
+            Face::ByName => self.0.has(&authority),
+            Face::TokensAlone => self.0.has_name(&authority),
+        };
+        if self.0.is_empty() || is_ours { Ok(()) } else { Err(Cause::WrongHost { origin }) }
     }
 }
 
@@ -52,12 +64,29 @@ fn well_formed(text: &str) -> Result<String, Cause> {
 mod tests {
     use super::Hosts;
     use crate::edge::Cause;
+    use crate::edge::face::Face;
     use http::{HeaderValue, Uri};
 
     fn check(names: &[&str], target: &str, host: Option<&str>) -> Result<(), Cause> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let header = host.map(|host| HeaderValue::from_str(host).expect("a header value"));
-        Hosts::new(&names).check(&target.parse::<Uri>().expect("a target"), header.as_ref(), false)
+        at(Face::ByName, names, target, header.as_ref())
+    }
+
+    fn at(face: Face, names: Vec<String>, target: &str, header: Option<&HeaderValue>) -> Result<(), Cause> {
+        Hosts::new(&names).check(face, &target.parse::<Uri>().expect("a target"), header, false)
+    }
+
+    #[test]
+    fn at_the_door_for_tokens_alone_a_name_counts_with_any_port() {
+        let names = || vec!["mcp.example:8443".to_owned(), "[::1]:8443".to_owned(), "other.example".to_owned()];
+        let at = |host| at(Face::TokensAlone, names(), "/mcp", Some(&HeaderValue::from_static(host)));
+        for good in ["mcp.example:8454", "MCP.example", "[::1]:1", "other.example:8454"] {
+            assert_eq!(at(good), Ok(()), "{good}");
+        }
+        for bad in ["evil.example:8443", "mcp.example.evil:8443", "[::2]:8443"] {
+            assert_eq!(at(bad), Err(Cause::WrongHost { origin: false }), "{bad}");
+        }
     }
 
     #[test]

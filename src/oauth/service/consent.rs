@@ -10,7 +10,7 @@ use kit::Secret;
 use super::Service;
 use crate::oauth::ask::{self, Ask, Asker, Shown, Unsendable};
 use crate::oauth::destination::Destination;
-use crate::oauth::documents::{DocumentUrl, Documents};
+use crate::oauth::documents::{DocumentUrl, Documents, Undocumented};
 use crate::oauth::event::{Event, What};
 use crate::oauth::fault::{Fault, Reason};
 use crate::oauth::form::Form;
@@ -170,7 +170,13 @@ impl Service {
     ) -> Result<Shown, Unsendable> {
         let undocumented = |why: &dyn std::fmt::Display| Unsendable::Undocumented(format!("{client}: {why}"));
         let url = DocumentUrl::parse(client).map_err(|fault| undocumented(&fault))?;
-        let said = documents.client(&url, from).await.map_err(|fault| undocumented(&fault))?;
+        let said = documents.client(&url, from).await.map_err(|fault| {
+            if fault == Undocumented::Busy {
+                tracing::debug!(%client, "too many documents of clients are asked for");
+                return Unsendable::Busy;
+            }
+            undocumented(&fault)
+        })?;
         if !said.admits(redirect) {
             return Err(Unsendable::ForeignRedirect);
         }

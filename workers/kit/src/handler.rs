@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, ErrorData, Extensions,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ResourceContents, ServerCapabilities,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult,
+    ErrorCode, ErrorData, Extensions, ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion,
+    ResourceContents, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -86,6 +86,20 @@ impl ServerHandler for Handler {
         self.worker.catalogue().tools().iter().find(|tool| tool.name == name).cloned()
     }
 
+    /// What the library knows no method for, or not with these params.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == "initialize" {
+            let what = unusable(request.params.as_ref());
+            return Err(ErrorData::invalid_params(format!("the params of initialize {what}"), None));
+        }
+        let told = format!("method not found: {}", request.method);
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, told, None))
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -122,6 +136,19 @@ impl ServerHandler for Handler {
             },
         }
     }
+}
+
+/// What keeps the params of an `initialize` from being such.
+fn unusable(params: Option<&Value>) -> String {
+    let member = |path: &str| params.and_then(|params| params.pointer(path));
+    let missing: Vec<_> =
+        ["/protocolVersion", "/capabilities", "/clientInfo", "/clientInfo/name", "/clientInfo/version"]
+            .into_iter()
+            .filter(|path| member(path).is_none())
+            .filter(|path| member("/clientInfo").is_some() || !path.starts_with("/clientInfo/"))
+            .map(|path| path.trim_start_matches('/').replace('/', "."))
+            .collect();
+    if missing.is_empty() { "are not as it defines them".to_owned() } else { format!("lack {}", missing.join(", ")) }
 }
 
 /// A call's outcome, or `None` if it panicked. The library would leave such a call without an answer for ever.

@@ -34,6 +34,7 @@ use tools::{Audience, Tools};
 
 pub use jobs::output::Room;
 pub use jobs::table::Limits as JobLimits;
+pub use tools::catalogue::NAMES as TOOLS;
 pub use trial::Trial;
 
 /// What the worker is started with.

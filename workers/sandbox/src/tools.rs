@@ -1,7 +1,7 @@
 //! The eight tools as MCP shows them: JSON in, text and JSON out. The only room of this worker that knows JSON.
 
 mod arguments;
-mod catalogue;
+pub(crate) mod catalogue;
 mod exec;
 mod fault;
 mod file;

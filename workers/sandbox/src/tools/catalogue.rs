@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 
 use super::{Audience, Bounds, words};
 
+/// In their order.
+pub const NAMES: [&str; 8] =
+    ["open_session", "exec", "job_exec", "job_poll", "job_cancel", "read_file", "write_file", "close_session"];
+
 #[derive(Deserialize)]
 struct File {
     instructions: String,
@@ -95,9 +99,7 @@ mod tests {
     fn the_eight_tools_stand_in_their_order() {
         let tools = tools(Audience::Edge);
         let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        let order =
-            ["open_session", "exec", "job_exec", "job_poll", "job_cancel", "read_file", "write_file", "close_session"];
-        assert_eq!(names, order);
+        assert_eq!(names, super::NAMES);
     }
 
     #[test]
