@@ -16,6 +16,7 @@ pub mod lima;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub(crate) mod mark;
+pub mod rehearsal;
 mod tenant;
 
 use std::future::Future;
@@ -89,6 +90,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Whether any process of the tenant's commands is alive, what they left in the background included.
     fn has_processes(&self, tenant: &Tenant) -> bool;
+
+    /// How long the start of a command may take, when the sandbox has to be started for it.
+    fn longest_start(&self) -> Duration {
+        LONGEST_START
+    }
 
     /// Starts one command in the tenant's running sandbox, opening it first if needed. If the future is dropped, whatever
     /// was begun by it is ended.
@@ -166,6 +172,9 @@ pub struct Config {
     /// The file that new piles begin as a copy of.
     pub bootstrap_pile: Option<PathBuf>,
 }
+
+/// A sandbox starts in a fraction of a second, and a busy host may take many times that.
+pub(crate) const LONGEST_START: Duration = Duration::from_secs(60);
 
 /// Long enough for a fork bomb on a busy host.
 pub const KILL_DEADLINE: Duration = Duration::from_secs(5);

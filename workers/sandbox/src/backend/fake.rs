@@ -6,6 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use kit::Tenant;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
@@ -13,14 +14,15 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Change, Command, CommandSpec, ControlLost, Direct, DiskQuota, Exit,
-    FileError, Found, Guest, GuestPath, Killed, Leftovers, Pending, PileState, Proof, Provision, Provisioned, Record,
-    Started, Streams, UidMap, Usage, Written,
+    FileError, Found, Guest, GuestPath, Killed, LONGEST_START, Leftovers, Pending, PileState, Proof, Provision,
+    Provisioned, Record, Started, Streams, UidMap, Usage, Written,
 };
 use crate::settings::TenantSettings;
 
 /// A backend that expects exactly the calls it was told of, in their order.
 pub(crate) struct Fake {
     assurances: Assurances,
+    longest_start: Duration,
     expected: Mutex<VecDeque<Expected>>,
     unexpected: Mutex<Vec<String>>,
     tenants: Mutex<BTreeMap<Tenant, Known>>,
@@ -38,6 +40,8 @@ pub(crate) struct Known {
 enum Expected {
     Open(Tenant, Result<(), BackendError>),
     Start(Tenant, String, Result<Box<Started>, BackendError>),
+    /// After a while.
+    Late(Tenant, Duration, Box<Started>),
     /// Not answered; the sender notices when nobody waits any more.
     Hang(Tenant, oneshot::Sender<()>),
     Read(Tenant, String, Result<Vec<u8>, FileError>),
@@ -66,6 +70,10 @@ pub(crate) struct Script {
 
 impl Fake {
     pub(crate) fn new() -> Arc<Self> {
+        Self::that_starts_within(LONGEST_START)
+    }
+
+    pub(crate) fn that_starts_within(longest_start: Duration) -> Arc<Self> {
         let assurances = Assurances {
             uid_map: UidMap::Range,
             proof: Proof::PidNamespace,
@@ -76,6 +84,7 @@ impl Fake {
         };
         Arc::new(Self {
             assurances,
+            longest_start,
             expected: Mutex::default(),
             unexpected: Mutex::default(),
             tenants: Mutex::default(),
@@ -101,6 +110,13 @@ impl Fake {
         let (started, script) = script();
         let broken = Started { stdout: Box::new(Broken), ..started };
         self.expect(Expected::Start(tenant.clone(), command.to_owned(), Ok(Box::new(broken))));
+        script
+    }
+
+    /// A start that takes a while.
+    pub(crate) fn expect_start_after(&self, tenant: &Tenant, delay: Duration) -> Script {
+        let (started, script) = script();
+        self.expect(Expected::Late(tenant.clone(), delay, Box::new(started)));
         script
     }
 
@@ -290,11 +306,19 @@ impl Backend for Fake {
         self.known(tenant).populated
     }
 
+    fn longest_start(&self) -> Duration {
+        self.longest_start
+    }
+
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {
         Box::pin(async move {
             match self.next() {
                 Some(Expected::Start(expected, text, answer)) if expected == *tenant && text == command.command => {
                     answer.map(|started| *started)
+                }
+                Some(Expected::Late(expected, delay, started)) if expected == *tenant => {
+                    tokio::time::sleep(delay).await;
+                    Ok(*started)
                 }
                 Some(Expected::Hang(expected, waiting)) if expected == *tenant => {
                     let _waiting = waiting;

@@ -219,10 +219,9 @@ impl Jobs {
         mut cancelled: watch::Receiver<bool>,
         guard: &mut Guard,
     ) -> Outcome {
-        let limit = submission.timeout;
-        let deadline = sleep(limit);
+        let (limit, patience) = (submission.timeout, self.0.backend.longest_start());
         // A cancellation waits for it: what was begun has to be known before it can be ended with a proof.
-        let started = match timeout(LONGEST_START, self.0.backend.start(tenant, submission.command)).await {
+        let started = match timeout(patience, self.0.backend.start(tenant, submission.command)).await {
             Ok(Ok(started)) => started,
             Ok(Err(BackendError::ControlLost(lost))) => {
                 self.lose(lost);
@@ -231,10 +230,12 @@ impl Jobs {
             Ok(Err(fault)) => return Outcome::NotStarted(Arc::new(fault)),
             Err(_elapsed) => {
                 tracing::error!(%tenant, "a sandbox does not answer the start of a command");
-                return Outcome::Unanswered(LONGEST_START);
+                return Outcome::Unanswered(patience);
             }
         };
         self.tell(id, |news| news.started = true);
+        // What its sandbox took to start is no time of the command's.
+        let deadline = sleep(limit);
         let mut pipes = Pipes::new(started.stdout, started.stderr);
         let feeding = feed(started.stdin, submission.stdin);
         let command: Arc<dyn Command> = Arc::from(started.command);
@@ -403,8 +404,6 @@ fn silence(command: &dyn Command) -> Duration {
     if command.is_populated() { WITH_LEFTOVERS } else { WITHOUT_LEFTOVERS }
 }
 
-/// A sandbox starts in a fraction of a second, and a busy host may take many times that.
-const LONGEST_START: Duration = Duration::from_secs(60);
 const WITH_LEFTOVERS: Duration = Duration::from_millis(50);
 const WITHOUT_LEFTOVERS: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
 //! `exec`.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use kit::clock;
@@ -19,7 +20,7 @@ pub(super) async fn exec(
     provider: &Provider,
     scope: &Scope,
     arguments: &Arguments,
-    progress: Option<&mut Progress>,
+    mut progress: Option<&mut Progress>,
 ) -> Answer {
     let most = most_output(arguments)?;
     let wait = arguments.time("wait_ms", LEAST_WAIT, MOST_WAIT)?;
@@ -32,7 +33,11 @@ pub(super) async fn exec(
         None => Kept::Hidden,
     };
     let (session, submission) = submission(arguments, DEFAULT_TIME, kept)?;
-    let job = provider.start(scope, session, submission).await?;
+    let job = tokio::select! {
+        biased;
+        started = provider.start(scope, session, submission) => started?,
+        never = awaited(progress.as_deref_mut()) => match never {},
+    };
     // Dropping this future, as a cancelled call does, drops `job`, and that ends the command.
     let still_running = tokio::select! {
         biased;
@@ -70,6 +75,15 @@ pub(super) fn submission(arguments: &Arguments, default: Duration, kept: Kept) -
 
 pub(super) fn most_output(arguments: &Arguments) -> Result<usize, Invalid> {
     arguments.size("max_output_bytes", DEFAULT_OUTPUT, LEAST_OUTPUT, MOST_EXTRACT)
+}
+
+/// Tells the client from time to time that the sandbox is still being started, which takes minutes where it is a machine.
+async fn awaited(progress: Option<&mut Progress>) -> Infallible {
+    let Some(progress) = progress else { return std::future::pending().await };
+    loop {
+        sleep(QUIET).await;
+        progress.report("the sandbox is being started").await;
+    }
 }
 
 /// Tells the client of each new last line; never resolves.

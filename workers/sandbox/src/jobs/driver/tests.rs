@@ -6,9 +6,9 @@ use kit::Tenant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::{Jobs, LONGEST_START, Submission};
+use super::{Jobs, Submission};
 use crate::backend::fake::{Fake, Script};
-use crate::backend::{BackendError, CommandSpec, ControlLost, Exit, Killed, Shell};
+use crate::backend::{BackendError, CommandSpec, ControlLost, Exit, Killed, LONGEST_START, Shell};
 use crate::jobs::table::{Kept, Left, Limits, Outcome, Refusal, State};
 
 fn tenant() -> Tenant {
@@ -226,6 +226,28 @@ async fn a_start_that_is_never_answered_ends_the_job_and_is_given_up() {
     assert!(matches!(job.finished(1000).unwrap().outcome, Outcome::Unanswered(LONGEST_START)));
     // The backend ends what may have begun: it sees that nobody waits.
     assert!(dropped.await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sandbox_takes_to_start_is_no_time_of_its_command() {
+    let second = Duration::from_secs(1);
+    for (start, is_started) in [(599, true), (601, false)] {
+        let fake = Fake::that_starts_within(second * 600);
+        let script = fake.expect_start_after(&tenant(), second * start);
+        let jobs = jobs(&fake);
+        let job = jobs.submit(&tenant(), submission(Kept::Hidden)).unwrap();
+        if is_started {
+            job.started().await.unwrap();
+            tokio::time::advance(second * 59).await;
+            exit(script, Exit::Code(0));
+        }
+        job.ended().await;
+        let outcome = job.finished(1000).unwrap().outcome;
+        match is_started {
+            true => assert!(matches!(outcome, Outcome::Exited(0))),
+            false => assert!(matches!(outcome, Outcome::Unanswered(after) if after == second * 600)),
+        }
+    }
 }
 
 #[tokio::test]
