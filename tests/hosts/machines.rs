@@ -123,7 +123,9 @@ fn a_local_client_finds_every_machine_up_and_leaves_it_at_rest() {
     host.told(["user", "disable", "bob"]);
     host.told(["clean", "--yes"]);
     host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
-    let talk = Talk::start(host.playground(["mcp"]));
+    let mut talk = Talk::start(host.playground(["mcp"]));
+    // It starts by itself; whoever needs it waits for it.
+    talk.open("alice");
     host.holds(&[(ALICE, "Running"), (BOB, "Stopped")]);
     talk.end();
     host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
@@ -139,9 +141,29 @@ fn a_service_starts_machines_at_its_beginning_and_stops_them_at_its_end() {
     host.told(["clean", "--yes"]);
     let mut service = Service::start(host.playground(["serve", "--bind", "127.0.0.1:0"]));
     service.ready();
+    if !service.log.iter().any(|line| line.contains(AGAIN)) {
+        service.line_with(AGAIN);
+    }
     host.holds(&[(ALICE, "Running"), (BOB, "Stopped")]);
     service.stop();
     host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+}
+
+/// What the log says when a service has started a machine.
+const AGAIN: &str = "a machine runs again";
+
+#[test]
+fn what_limactl_says_of_its_work_is_passed_on_and_its_last_words_are_those_of_a_failure() {
+    let Some(host) = Host::new("words of limactl") else { return };
+    let fatal = "time=\"2026-11-30T12:00:00+01:00\" level=fatal msg=\"the VM \\\"x\\\" exited\"";
+    host.world.fault(&json!([{ "call": ["limactl", "start"], "do": "fail", "after": true, "stderr": fatal }]));
+    let said = host.refused(["user", "create", "alice"]);
+    assert!(said.contains("said=\"Terminal is not available"), "{said}");
+    let failure = said.lines().find(|line| line.starts_with("error: ")).expect("a failure");
+    let last = "Starting the instance";
+    assert!(failure.contains(last) && failure.contains("fatal: the VM \"x\" exited"), "{failure}");
+    assert!(!failure.contains("level="), "{failure}");
+    host.holds(&[]);
 }
 
 #[test]

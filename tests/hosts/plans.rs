@@ -6,6 +6,7 @@ use std::process::Output;
 
 use crate::process::{run, text};
 use crate::site::{HERE, Site, jail_of};
+use crate::world::World;
 
 /// Runs a plan from its first line to its last, whatever its lines say.
 fn follow(site: &Site, name: &str) -> Output {
@@ -18,6 +19,34 @@ fn follow(site: &Site, name: &str) -> Output {
     let output = run(site.world.program("sh", [script.to_str().expect("letters")]));
     assert_eq!(site.world.take_violations(), "", "{name}");
     output
+}
+
+#[test]
+fn the_plans_of_machines_run_as_they_stand() {
+    let Some(world) = World::new("plans of machines") else { return };
+    let follow = |name: &str, status: Option<&str>| {
+        let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers/sandbox/tests/plans/lima");
+        let plan = fs::read_to_string(plans.join(format!("{name}.txt"))).expect("a plan");
+        fs::write(world.path("plan"), plan.replace("/Users/operator", &world.word("home"))).expect("written");
+        let output = run(world.program("sh", [world.word("plan").as_str()]));
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        let model = world.model();
+        let machines = model["machines"].as_object().expect("a map");
+        let found: Vec<_> = machines.values().map(|its| its["status"].as_str().expect("a state")).collect();
+        assert_eq!(found, Vec::from_iter(status), "{name}");
+    };
+    follow("create-pile", Some("Running"));
+    follow("create-running", Some("Running"));
+    follow("exec-running", Some("Running"));
+    follow("stop-running", Some("Stopped"));
+    follow("open-stopped", Some("Running"));
+    follow("shutdown-running", Some("Stopped"));
+    follow("exec-stopped", Some("Running"));
+    let pile = "home/.local/state/playground/sandbox/lima/piles";
+    assert_eq!(fs::read_dir(world.path(pile)).expect("piles").count(), 1);
+    follow("destroy-running", None);
+    assert_eq!(fs::read_dir(world.path(pile)).expect("the pile stays").count(), 1);
+    assert_eq!(fs::read_dir(world.path("home/machines")).expect("a folder").count(), 0);
 }
 
 /// A line with what it reads, which a plan tells a person in a comment.

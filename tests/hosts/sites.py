@@ -20,7 +20,7 @@ VERBS = {
     "exec": ["exec", "--timeout", "3s", "-n", "alice", "touch", "/tmp/done"],
     "destroy": ["user", "destroy", "alice", "--yes"],
     "clean": ["clean", "--yes"],
-    # What a local client starts: it sweeps first, and at the end of its input everything ends.
+    # What a local client starts: every sandbox comes up, and ends when the client goes.
     "mcp": ["mcp"],
 }
 EVERYBODYS = ("clean", "mcp")
@@ -64,14 +64,38 @@ class Site:
             file.write(text)
 
     def host(self, program, *words):
-        subprocess.run([self.path("bin", program), *words], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([self.path("bin", program), *words], check=True, capture_output=True)
+
+    def talk(self, command):
+        """A client that opens alice's sandbox and goes."""
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        opening = {"name": "open_session", "arguments": {"tenant": "alice"}}
+        lines = [{"id": 1, "method": "initialize", "params": client}, {"method": "notifications/initialized"},
+                 {"id": 2, "method": "tools/call", "params": opening}]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=self.environment(), text=True) as child:
+            try:
+                for line in lines:
+                    print(json.dumps({"jsonrpc": "2.0", **line}), file=child.stdin, flush=True)
+                while (line := child.stdout.readline()) and json.loads(line).get("id") != 2:
+                    pass
+                child.stdin.close()
+            except BrokenPipeError:
+                child.stdin = None
+            said = child.stderr.read()
+            child.stdin = None
+        return subprocess.CompletedProcess(command, child.returncode, "", said)
+
+    def environment(self):
+        return {"PATH": self.path("bin"), "HOME": self.root, "USER": "operator"}
 
     def run(self, words, limit=60):
         # Its options before what it is to run.
         options = ["--state", self.path("state"), "--admin-limit-s", str(limit), *self.flags()]
-        return subprocess.run([BIN, *words[:1], *options, *words[1:]] if words[0] != "user" else [BIN, *words, *options],
-                              env={"PATH": self.path("bin"), "HOME": self.root, "USER": "operator"},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        command = [BIN, *words, *options] if words[0] == "user" else [BIN, *words[:1], *options, *words[1:]]
+        if words[0] == "mcp":
+            return self.talk(command)
+        return subprocess.run(command, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
     def done(self, words):
         ran = self.run(words)

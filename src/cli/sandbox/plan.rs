@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use kit::Tenant;
-use sandbox::backend::Kind;
-use sandbox::backend::jail::rehearsal::{self, Before, Setting};
+use sandbox::backend::rehearsal::{self, Before};
+use sandbox::backend::{Kind, Pile, jail, lima};
 
 use crate::cli::backend::Backend;
 use crate::cli::failure::{Code, Failure};
@@ -40,6 +40,14 @@ pub(super) struct Plan {
     #[arg(long)]
     without_racct: bool,
 
+    /// With --backend lima: with a pile, which nothing keeps a tenant there from overwriting.
+    #[arg(long)]
+    pile_unenforced: bool,
+
+    /// With --backend lima: on a Linux host, and not on a Mac.
+    #[arg(long)]
+    on_linux: bool,
+
     #[command(flatten)]
     backend: Backend,
 }
@@ -60,6 +68,8 @@ enum Verb {
     Clean,
     /// What a service does when it starts.
     Sweep,
+    /// What a service does when it ends.
+    Shutdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,20 +83,37 @@ impl Plan {
     pub(super) async fn run(self) -> Result<(), Failure> {
         match self.backend.planned()? {
             Kind::Jail(settings) => {
-                let setting =
-                    Setting { before: self.before(), is_jailed: self.inside_jail, racct: !self.without_racct };
+                let setting = jail::rehearsal::Setting {
+                    before: self.before(),
+                    is_jailed: self.inside_jail,
+                    racct: !self.without_racct,
+                };
                 let verb = self.verb.rehearsed(self.command);
-                let (acts, done) = rehearsal::rehearse(&settings, setting, &self.name, verb)
+                let (acts, done) = jail::rehearsal::rehearse(&settings, setting, &self.name, verb)
                     .await
                     .map_err(|fault| Failure::new(fault).code(Code::Usage))?;
-                say::data(&rehearsal::render(&settings, &self.name, &acts, &done));
+                say::data(&jail::rehearsal::render(&settings, &self.name, &acts, &done));
                 Ok(())
             }
             Kind::Linux => {
                 say::data(LINUX);
                 Ok(())
             }
-            Kind::Lima(_) => Err(Failure::message(Code::Usage, "the lima backend has no plans to show yet")),
+            Kind::Lima(settings) => {
+                let mut setting = lima::rehearsal::Setting::usual(self.before(), STATE.into());
+                if self.on_linux {
+                    setting.host = "linux";
+                }
+                if self.pile_unenforced {
+                    setting.spec = Pile::Unenforced.into();
+                }
+                let verb = self.verb.rehearsed(self.command);
+                let (acts, done) = lima::rehearsal::rehearse(&settings, &setting, &self.name, verb)
+                    .await
+                    .map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+                say::data(&lima::rehearsal::render(&acts, &done));
+                Ok(())
+            }
         }
     }
 
@@ -94,9 +121,8 @@ impl Plan {
         match (self.found, self.verb) {
             (Some(Found::Absent), _) | (None, Verb::Create) => Before::Absent,
             (Some(Found::Stopped), _) | (None, Verb::Open | Verb::Sweep) => Before::Stopped,
-            (Some(Found::Running), _) | (None, Verb::Exec | Verb::Stop | Verb::Destroy | Verb::Clean) => {
-                Before::Running
-            }
+            (Some(Found::Running), _)
+            | (None, Verb::Exec | Verb::Stop | Verb::Destroy | Verb::Clean | Verb::Shutdown) => Before::Running,
         }
     }
 }
@@ -111,9 +137,13 @@ impl Verb {
             Self::Destroy => rehearsal::Verb::Destroy,
             Self::Clean => rehearsal::Verb::Clean,
             Self::Sweep => rehearsal::Verb::Sweep,
+            Self::Shutdown => rehearsal::Verb::Shutdown,
         }
     }
 }
+
+/// Where a Mac's operator would have it; no plan depends on what is there.
+const STATE: &str = "/Users/operator/.local/state/playground/sandbox";
 
 const LINUX: &str = "\
 # The linux backend asks the kernel itself: namespaces, mounts, control groups and flags are system calls of this program.
@@ -122,4 +152,5 @@ const LINUX: &str = "\
 const EXAMPLE: &str = "\
 Example:
   playground sandbox plan create alice --backend jail --jail-local --jail-relations-collection none
-  playground sandbox plan destroy alice --backend jail --jail-host jails.example";
+  playground sandbox plan destroy alice --backend jail --jail-host jails.example
+  playground sandbox plan create alice --backend lima --pile-unenforced";

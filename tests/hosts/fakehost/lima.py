@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 
 from . import builder, processes, remote
 from .world import TEMPLATE, Failed, Refused
@@ -66,7 +67,15 @@ def list_(world, words):
                 print(name)
             else:
                 raise Refused("a table for people")
+        if not names and not model["machines"]:
+            say("No instance found. Run `limactl create` to create an instance.", "warning")
     return 0
+
+
+def say(message, level="info", more=""):
+    """A line as limactl's own, where there is no terminal."""
+    quoted = json.dumps(message, ensure_ascii=False)
+    print(f'time="2026-11-30T12:00:00+01:00" level={level} msg={quoted}{more}', file=sys.stderr, flush=True)
 
 
 def create(world, words):
@@ -76,6 +85,14 @@ def create(world, words):
     if len(operands) != 1 or "--name" not in chosen:
         raise Refused("a machine without a name, or not of one file")
     made(world, chosen["--name"], operands[0])
+    image = "https://cloud-images.ubuntu.com/releases/22.04/release/ubuntu-22.04-server-cloudimg-arm64.img"
+    say("Terminal is not available, proceeding without opening an editor")
+    say("Attempting to download the image", more=f' arch=aarch64 digest= location="{image}"')
+    say("Downloading the image (ubuntu-22.04-server-cloudimg-arm64.img)")
+    for done in range(0, 640, 64):
+        print(f"{done}.00 MiB / 640.00 MiB [----------] {done / 6.4:.2f}% 21.33 MiB/s", file=sys.stderr)
+    say(f'Downloaded the image from "{image}"')
+    say(f"Run `limactl start {chosen['--name']}` to start the instance.")
     return 0
 
 
@@ -94,6 +111,11 @@ def start(world, words):
             if not os.path.exists(mount["location"]):
                 raise Failed(f"the location {mount['location']} of a mount does not exist")
         its["status"] = "Running"
+    say(f'Using the existing instance "{name}"')
+    say(f'Starting the instance "{name}" with internal VM driver "vz"')
+    for number, requirement in enumerate(("ssh", "boot scripts must have finished"), 1):
+        say(f'[hostagent] Waiting for the essential requirement {number} of 2: "{requirement}"')
+    say(f"READY. Run `limactl shell {name}` to open the shell.")
     return 0
 
 

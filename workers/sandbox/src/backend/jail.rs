@@ -41,7 +41,6 @@ mod turns;
 
 use std::sync::Arc;
 
-pub use self::ask::Act;
 use self::ask::Host;
 use self::backend::JailBackend;
 pub use self::fault::JailFault;

@@ -11,16 +11,21 @@
 //! either that a pile is only appended to: root of the guest can do everything to what is mounted there.
 
 mod builder;
+mod disk;
+mod limactl;
 mod machine;
 mod name;
 mod plan;
+mod progress;
 mod record;
+pub mod rehearsal;
 mod settings;
 mod template;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,12 +33,14 @@ use kit::Tenant;
 use kit::tasks::Tasks;
 
 pub(crate) use self::builder::Builder;
+use self::disk::{Disk, Real};
+use self::limactl::Limactl;
 use self::machine::Machine;
 use self::name::Name;
 use self::record::{Kept, Records};
 pub use self::settings::Settings;
 use super::host::files::CleanShell;
-use super::host::{Argv, Local, Runner, direct, started};
+use super::host::{Argv, Local, Runner, Script, direct, started};
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Change, CommandSpec, Config, Direct, DiskQuota, FileError, Found,
     Guest, GuestPath, Leftovers, NoIsolation, Pending, Pile, Proof, Provision, Provisioned, Record, Started, Streams,
@@ -50,11 +57,23 @@ struct Inner {
     common: TenantSettings,
     bootstrap_pile: Option<PathBuf>,
     records: Records,
-    runner: Arc<dyn Runner>,
+    limactl: Arc<Limactl>,
+    /// The operating system of this host.
+    host: &'static str,
     assurances: Assurances,
     machines: Mutex<BTreeMap<Tenant, Arc<Machine>>>,
+    /// Whether no machine is to be started any more that nobody asks for.
+    leaving: AtomicBool,
     /// What has to be finished even if nobody waits for it any more.
     tasks: Tasks,
+}
+
+/// What the backend works with, which is this host or one that is only pretended.
+struct Surface {
+    runner: Arc<dyn Runner>,
+    disk: Arc<dyn Disk>,
+    host: &'static str,
+    script: Option<Script>,
 }
 
 /// Opens the backend.
@@ -63,14 +82,17 @@ struct Inner {
 /// When the folders cannot be used, or `limactl` is not here.
 pub async fn open(config: Config, settings: Settings) -> Result<Arc<dyn Backend>, BackendError> {
     let runner = Arc::new(Local::new(settings.surroundings.clone()));
-    let backend = Lima::open(config, settings, runner).await?;
+    let surface = Surface { runner, disk: Arc::new(Real), host: std::env::consts::OS, script: None };
+    let backend = Lima::open(config, settings, surface).await?;
     Ok(Arc::new(backend))
 }
 
 impl Lima {
-    async fn open(config: Config, settings: Settings, runner: Arc<dyn Runner>) -> Result<Self, BackendError> {
+    async fn open(config: Config, settings: Settings, surface: Surface) -> Result<Self, BackendError> {
         settings.check()?;
-        let records = Records::open(&config.state, &settings)?;
+        let Surface { runner, disk, host, script } = surface;
+        let records = Records::open(&config.state, &settings, disk)?;
+        let limactl = Arc::new(Limactl::new(runner, settings.admin_limit(), script));
         let assurances = Assurances {
             uid_map: UidMap::Machine,
             proof: Proof::None,
@@ -80,9 +102,10 @@ impl Lima {
             limits: vec![("memory", "the machine's own"), ("cpu", "the machine's own"), ("disk", "the machine's own")],
         };
         let Config { common, bootstrap_pile, .. } = config;
-        let (machines, tasks) = (Mutex::default(), Tasks::new());
-        let inner = Inner { settings, common, bootstrap_pile, records, runner, assurances, machines, tasks };
-        let listed = inner.states().await.map_err(|fault| {
+        let (machines, leaving, tasks) = (Mutex::default(), AtomicBool::new(false), Tasks::new());
+        let inner =
+            Inner { settings, common, bootstrap_pile, records, limactl, host, assurances, machines, leaving, tasks };
+        let listed = inner.limactl.states().await.map_err(|fault| {
             BackendError::NoIsolation(NoIsolation {
                 what: "the lima backend".to_owned(),
                 why: kit::chain(&fault),
@@ -104,10 +127,7 @@ impl Inner {
     }
 
     fn machine(&self, tenant: &Tenant) -> Arc<Machine> {
-        let new = || {
-            let (runner, limit) = (Arc::clone(&self.runner), self.settings.admin_limit());
-            Arc::new(Machine::new(tenant.clone(), self.name(tenant), runner, limit))
-        };
+        let new = || Arc::new(Machine::new(tenant.clone(), self.name(tenant), Arc::clone(&self.limactl)));
         Arc::clone(self.machines().entry(tenant.clone()).or_insert_with(new))
     }
 
@@ -118,11 +138,6 @@ impl Inner {
 
     fn machines(&self) -> MutexGuard<'_, BTreeMap<Tenant, Arc<Machine>>> {
         self.machines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What machines this host has, ours and others, with their states.
-    async fn states(&self) -> Result<BTreeMap<String, String>, BackendError> {
-        machine::states(&*self.runner, self.settings.admin_limit()).await
     }
 
     /// Finishes work whoever goes away meanwhile: half a machine is nobody's.
@@ -141,7 +156,7 @@ impl Inner {
         let machine = self.machine(tenant);
         let _alone = machine.alone().await;
         let known = self.records.find(tenant)?;
-        let exists = self.states().await?.contains_key(machine.name().as_str());
+        let exists = self.limactl.states().await?.contains_key(machine.name().as_str());
         if exists && known.is_none() {
             return Err(step(
                 format!("make the machine {}", machine.name().as_str()),
@@ -168,14 +183,14 @@ impl Inner {
                 pile: kept.pile.as_ref(),
                 bundle: kept.bundle.as_ref(),
                 tenant,
-                host: std::env::consts::OS,
+                host: self.host,
             })
             .map_err(|fault| step("write the machine's template", fault))?;
             let file = self.records.template(&machine.name(), &text)?;
             // Before the machine, so that one which is half made is known for ours by the next attempt.
             self.records.keep(&kept)?;
             if let Err(fault) = machine.make(&file).await {
-                if self.states().await.is_ok_and(|states| !states.contains_key(machine.name().as_str())) {
+                if self.limactl.states().await.is_ok_and(|states| !states.contains_key(machine.name().as_str())) {
                     self.records.forget(tenant)?;
                 }
                 return Err(fault);
@@ -198,7 +213,7 @@ impl Inner {
             (Pile::Enforced, _) => Err(BackendError::NotEnforceable(
                 "root of a machine can do everything to what is mounted there".to_owned(),
             )),
-            (Pile::Unenforced | Pile::IfEnforceable, Some(file)) => record::Pile::beside(file).map(Some),
+            (Pile::Unenforced | Pile::IfEnforceable, Some(file)) => self.records.pile_beside(file).map(Some),
             (Pile::Unenforced, None) => Ok(Some(self.records.own_pile(&self.name(tenant)))),
         }
     }
@@ -237,6 +252,36 @@ impl Inner {
         Ok(Arc::clone(&machine))
     }
 
+    /// Tells whose faculties are no longer those of the sources.
+    fn compare_bundles(&self) -> Result<(), BackendError> {
+        for kept in self.records.all()?.into_iter().filter(|kept| !kept.disabled) {
+            if self.settings.faculties.is_some() && kept.bundle.as_ref() != self.bundle(&kept) {
+                let (tenant, has) = (&kept.tenant, kept.bundle.as_deref().unwrap_or(Path::new("none")));
+                tracing::warn!(%tenant, has = %has.display(), "a machine keeps the faculties that it was made with, and the sources have others; user destroy and user create make it again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose machines are to run and do not.
+    fn resting(&self) -> Result<Vec<Tenant>, BackendError> {
+        let enabled = self.records.all()?.into_iter().filter(|kept| !kept.disabled).map(|kept| kept.tenant);
+        Ok(enabled.filter(|tenant| !self.machine(tenant).is_live()).collect())
+    }
+
+    /// Starts machines, one after the other.
+    async fn wake(&self, resting: Vec<Tenant>) {
+        for tenant in resting {
+            if self.leaving.load(Ordering::Relaxed) {
+                return;
+            }
+            match self.open(&tenant).await {
+                Ok(_) => tracing::info!(%tenant, "a machine runs again"),
+                Err(fault) => tracing::warn!(%tenant, fault = kit::chain(&fault), "a machine does not start"),
+            }
+        }
+    }
+
     fn record(&self, kept: &Kept) -> Record {
         Record {
             profile: kept.settings.over(&self.common),
@@ -257,7 +302,7 @@ impl Inner {
         let name = machine.name();
         let inside = |words: Vec<String>| plan::inside(&name, words);
         // The script begins in the shell's own home where it is given none.
-        work(CleanShell { runner: &*self.runner, inside: &inside, home: HOME, limit: FILE_LIMIT }).await
+        work(CleanShell { runner: self.limactl.runner(), inside: &inside, home: HOME, limit: FILE_LIMIT }).await
     }
 
     async fn command(&self, tenant: &Tenant, command: &CommandSpec) -> Result<(Arc<Machine>, Argv), BackendError> {
@@ -373,6 +418,11 @@ impl Backend for Lima {
         self.is_live(tenant)
     }
 
+    /// A machine that rests is looked for and started first, each for as long as a program of the host may take.
+    fn longest_start(&self) -> Duration {
+        self.0.settings.admin_limit() * 2 + super::LONGEST_START
+    }
+
     fn start<'a>(&'a self, tenant: &'a Tenant, command: CommandSpec) -> Pending<'a, Result<Started, BackendError>> {
         Box::pin(async move {
             let (machine, argv) = self.0.command(tenant, &command).await?;
@@ -430,31 +480,20 @@ impl Backend for Lima {
         Box::pin(async { Ok(false) })
     }
 
+    /// Machines take their time to boot, which nobody else is to wait for. Whoever needs one waits for that one.
     fn reattach(&self) -> Pending<'_, Result<usize, BackendError>> {
-        let this = Arc::clone(&self.0);
-        Box::pin(self.0.to_the_end(async move {
-            let mut started = 0;
-            for kept in this.records.all()?.into_iter().filter(|kept| !kept.disabled) {
-                if this.settings.faculties.is_some() && kept.bundle.as_ref() != this.bundle(&kept) {
-                    let (tenant, has) = (&kept.tenant, kept.bundle.as_deref().unwrap_or(Path::new("none")));
-                    tracing::warn!(%tenant, has = %has.display(), "a machine keeps the faculties that it was made with, and the sources have others; user destroy and user create make it again");
-                }
-                if this.machine(&kept.tenant).is_live() {
-                    continue;
-                }
-                match this.open(&kept.tenant).await {
-                    Ok(_) => started += 1,
-                    Err(fault) => {
-                        tracing::warn!(tenant = %kept.tenant, fault = kit::chain(&fault), "a machine does not start");
-                    }
-                }
-            }
-            Ok(started)
-        }))
+        Box::pin(async {
+            self.0.compare_bundles()?;
+            let resting = self.0.resting()?;
+            let (this, count) = (Arc::clone(&self.0), resting.len());
+            self.0.tasks.start(async move { this.wake(resting).await });
+            Ok(count)
+        })
     }
 
     fn leave(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async {
+            self.0.leaving.store(true, Ordering::Relaxed);
             for machine in self.0.ours()? {
                 machine.end_commands().await;
             }
@@ -465,6 +504,7 @@ impl Backend for Lima {
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         let this = Arc::clone(&self.0);
         Box::pin(self.0.to_the_end(async move {
+            this.leaving.store(true, Ordering::Relaxed);
             let mut outcome = Ok(());
             for machine in this.ours()? {
                 let _alone = machine.alone().await;

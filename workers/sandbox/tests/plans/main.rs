@@ -1,14 +1,17 @@
-//! The plans of the jail backend are as they were looked over.
+//! The plans of the backends are as they were looked over: of jails here, of machines in `lima.rs`.
 //!
 //! Each lies beside this file as text. After a change that is meant, run the test with `PLAYGROUND_BLESS=1` and read the
 //! difference before it is committed.
+
+mod lima;
 
 use std::fs;
 use std::path::Path;
 
 use kit::Tenant;
 use sandbox::backend::jail::Settings;
-use sandbox::backend::jail::rehearsal::{Before, Setting, Verb, rehearse, render};
+use sandbox::backend::jail::rehearsal::{Setting, rehearse, render};
+use sandbox::backend::rehearsal::{Before, Verb};
 
 const USUAL: Setting = Setting { before: Before::Absent, is_jailed: false, racct: true };
 
@@ -152,6 +155,7 @@ async fn a_sandbox_that_runs() {
     check("exec-over-ssh", remote, running, Verb::Exec("id".to_owned())).await;
     check("stop", settings(|_| {}), running, Verb::Stop).await;
     check("clean", settings(|_| {}), running, Verb::Clean).await;
+    check("shutdown", settings(|_| {}), running, Verb::Shutdown).await;
 }
 
 const HEAD: &str = "\

@@ -1,33 +1,18 @@
 //! The host as this backend sees it: questions, and plans.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::facts;
 use super::fault::JailFault;
 use super::text::HostPath;
-use crate::backend::host::{Argv, Output, Runner, Step, execute};
+use crate::backend::host::{Act, Argv, Output, Runner, Script, Step, execute};
 
 /// Asks the host's programs, and has plans carried out.
 pub(super) struct Host {
     runner: Arc<dyn Runner>,
     limit: Duration,
     script: Option<Script>,
-}
-
-/// What was asked and done, in order; for showing it.
-pub(super) type Script = Arc<Mutex<Vec<Act>>>;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Found out.
-    Asked { why: String, argv: Argv },
-    /// Done.
-    Done(Step),
-    /// Started for a tenant.
-    Started { why: String, argv: Argv },
-    /// What became of it, in words.
-    Came(String),
 }
 
 impl Host {

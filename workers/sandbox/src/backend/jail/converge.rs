@@ -1,7 +1,6 @@
 //! How a stopped sandbox comes up: what is missing is made, what is wrong is refused, what was made is taken back when it
 //! does not come up.
 
-use super::ask::Act;
 use super::facts::stats::Stats;
 use super::fault::JailFault;
 use super::jails::Jails;
@@ -11,7 +10,7 @@ use super::places::{PROFILE, Places, RESOLVER, Root};
 use super::plan::piles::{PileFacts, PileWishes};
 use super::plan::{self, files, guest, jail, piles};
 use super::text::{HostPath, Relations};
-use crate::backend::host::{Argv, Step};
+use crate::backend::host::{Act, Argv, Step};
 use crate::settings::TenantSettings;
 
 /// What for a sandbox comes up.

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use kit::Tenant;
 
-use super::ask::Act;
 use super::jails::Jails;
 use super::names::JailName;
 use super::reaper::Reaper;
 use super::shell::script;
+use crate::backend::host::Act;
 use crate::backend::host::{Argv, End, Ending, Process, direct, started};
 use crate::backend::{BackendError, CommandSpec, ControlLost, Direct, Ends, Exit, Killed, Pending, Started, Streams};
 use crate::reap;

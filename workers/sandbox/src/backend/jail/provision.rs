@@ -2,7 +2,6 @@
 
 use kit::Tenant;
 
-use super::ask::Act;
 use super::converge::Purpose;
 use super::facts::Probe;
 use super::fault::JailFault;
@@ -12,6 +11,7 @@ use super::places::Places;
 use super::plan::{self, jail};
 use super::records::{self, Remembered};
 use super::text::Relations;
+use crate::backend::host::Act;
 use crate::backend::host::Step;
 use crate::settings::TenantSettings;
 

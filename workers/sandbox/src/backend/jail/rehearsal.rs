@@ -15,36 +15,15 @@ pub use self::script::render;
 pub(super) use self::world::World;
 #[cfg(not(test))]
 use self::world::World;
-use super::ask::{Act, Host};
+use super::ask::Host;
 use super::fault::JailFault;
 use super::jails::Jails;
 use super::reaper::Reaper;
 use super::settings::Settings;
+use crate::backend::host::Act;
+use crate::backend::rehearsal::{Before, Verb};
 use crate::backend::{CommandSpec, Shell};
 use crate::settings::TenantSettings;
-
-/// What is rehearsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
-    Create,
-    Open,
-    /// A command for the tenant's login shell.
-    Exec(String),
-    Stop,
-    Destroy,
-    /// The end of everything that runs.
-    Clean,
-    /// What a service does when it starts.
-    Sweep,
-}
-
-/// What of the tenant is on the host before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
-    Absent,
-    Stopped,
-    Running,
-}
 
 /// How the host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +87,10 @@ async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailF
             Ok(())
         }
         Verb::Sweep => jails.attach_all().await.map(|_| ()),
+        Verb::Shutdown => {
+            jails.host.note(|| Act::Came("what this service has started ends; jails outlive it".to_owned()));
+            Ok(())
+        }
     }
 }
 

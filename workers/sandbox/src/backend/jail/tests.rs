@@ -10,9 +10,10 @@ use super::fault::JailFault;
 use super::jails::Jails;
 use super::places::Places;
 use super::reaper::Reaper;
-use super::rehearsal::{Before, Setting, World};
+use super::rehearsal::{Setting, World};
 use super::settings::Settings;
 use crate::backend::host::{Output, RunError};
+use crate::backend::rehearsal::Before;
 use crate::settings::TenantSettings;
 
 struct Bench {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::limactl::Limactl;
 use super::name::Name;
-use super::{Settings, machine, plan, step, template};
-use crate::backend::host::{Process, RunError, Runner, execute};
+use super::{Settings, plan, step, template};
+use crate::backend::host::{Process, RunError, Runner};
 use crate::backend::{BackendError, Ends, Streams};
 
 /// The builder of one prefix, whether or not there is one now. Only whoever has the record of having made it removes it.
@@ -16,15 +16,15 @@ use crate::backend::{BackendError, Ends, Streams};
 pub(crate) struct Builder {
     name: Name,
     user: String,
-    runner: Arc<dyn Runner>,
-    limit: Duration,
+    limactl: Arc<Limactl>,
 }
 
 impl Builder {
     pub(crate) fn of(settings: &Settings, runner: Arc<dyn Runner>) -> Result<Self, BackendError> {
         settings.check()?;
         let (name, user) = (Name::builder(&settings.instance_prefix), settings.user.clone());
-        Ok(Self { name, user, runner, limit: settings.admin_limit() })
+        let limactl = Arc::new(Limactl::new(runner, settings.admin_limit(), None));
+        Ok(Self { name, user, limactl })
     }
 
     /// The same of a prefix that may have been another then.
@@ -38,7 +38,7 @@ impl Builder {
 
     /// What machines this host has, by name.
     pub(crate) async fn all(&self) -> Result<BTreeSet<String>, BackendError> {
-        Ok(machine::states(&*self.runner, self.limit).await?.into_keys().collect())
+        Ok(self.limactl.states().await?.into_keys().collect())
     }
 
     pub(crate) async fn exists(&self) -> Result<bool, BackendError> {
@@ -53,7 +53,7 @@ impl Builder {
 
     /// Makes it and starts it.
     pub(crate) async fn make(&self, template: &Path) -> Result<(), BackendError> {
-        Ok(execute(&*self.runner, &plan::make(&self.name, template), self.limit).await?)
+        Ok(self.limactl.act(&plan::make(&self.name, template), None).await?)
     }
 
     /// Ends it with all that runs in it, and removes it; one that is not there is removed.
@@ -61,7 +61,7 @@ impl Builder {
         if !self.exists().await? {
             return Ok(());
         }
-        execute(&*self.runner, &plan::destroy(&self.name), self.limit).await?;
+        self.limactl.act(&plan::destroy(&self.name), None).await?;
         if self.exists().await? {
             return Err(step("remove the machine", io::Error::other("limactl has it still")));
         }
@@ -70,6 +70,6 @@ impl Builder {
 
     /// Starts a program in it, of which the end on this side proves nothing.
     pub(crate) fn start(&self, words: Vec<String>) -> Result<(Process, Ends), RunError> {
-        self.runner.start(&plan::inside(&self.name, words), false, &Streams::Pipes)
+        self.limactl.runner().start(&plan::inside(&self.name, words), false, &Streams::Pipes)
     }
 }

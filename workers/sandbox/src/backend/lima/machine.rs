@@ -1,6 +1,5 @@
 //! One tenant's machine.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,17 +8,18 @@ use std::time::Duration;
 use kit::Tenant;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::limactl::Limactl;
 use super::name::Name;
+use super::progress::Progress;
 use super::{RUNNING, plan, step};
-use crate::backend::host::{Argv, End, Ending, Process, Runner, Running, check, execute};
+use crate::backend::host::{Argv, End, Ending, Process, Running, Step};
 use crate::backend::{BackendError, ControlLost, Ends, Exit, Killed, Pending, Streams};
 
 /// What is known of a machine, and the turn that whoever changes it has to have.
 pub(super) struct Machine {
     tenant: Tenant,
     name: Name,
-    runner: Arc<dyn Runner>,
-    limit: Duration,
+    limactl: Arc<Limactl>,
     turn: Semaphore,
     live: AtomicBool,
     /// How often all that ran in it was ended.
@@ -27,20 +27,10 @@ pub(super) struct Machine {
     running: Running,
 }
 
-/// What machines this host has, with their states.
-pub(super) async fn states(runner: &dyn Runner, limit: Duration) -> Result<BTreeMap<String, String>, BackendError> {
-    let argv = plan::list();
-    let output = check(&argv, runner.run(&argv, None, limit).await)
-        .map_err(|fault| step("list the machines", std::io::Error::other(fault)))?;
-    let text = output.text();
-    let pair = |line: &str| line.split_once(' ').map(|(name, state)| (name.to_owned(), state.trim().to_owned()));
-    Ok(text.lines().filter_map(pair).collect())
-}
-
 impl Machine {
-    pub(super) fn new(tenant: Tenant, name: Name, runner: Arc<dyn Runner>, limit: Duration) -> Self {
+    pub(super) fn new(tenant: Tenant, name: Name, limactl: Arc<Limactl>) -> Self {
         let (live, ends) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { tenant, name, runner, limit, turn: Semaphore::new(1), live, ends, running: Running::default() }
+        Self { tenant, name, limactl, turn: Semaphore::new(1), live, ends, running: Running::default() }
     }
 
     pub(super) fn name(&self) -> Name {
@@ -63,25 +53,31 @@ impl Machine {
 
     /// Makes it of a template, and starts it.
     pub(super) async fn make(&self, template: &Path) -> Result<(), BackendError> {
-        let progress = Progress::begin(&self.tenant);
-        execute(&*self.runner, &plan::make(&self.name, template), self.limit).await?;
-        progress.end();
-        self.tell(true);
-        Ok(())
+        tracing::info!(tenant = %self.tenant, "a machine is made; the first one fetches an image, which takes minutes");
+        self.bring_up(&plan::make(&self.name, template)).await
     }
 
     /// Starts it unless it runs.
     pub(super) async fn start(&self) -> Result<(), BackendError> {
         match self.state().await? {
-            Some(state) if state == RUNNING => {}
-            Some(_) => execute(&*self.runner, &[plan::start(&self.name)], self.limit).await?,
+            Some(state) if state == RUNNING => {
+                self.tell(true);
+                Ok(())
+            }
+            Some(_) => self.bring_up(&[plan::start(&self.name)]).await,
             None => {
                 self.tell(false);
                 let gone =
                     format!("there is none of this name any more; `playground user create {}` makes it", self.tenant);
-                return Err(step(format!("start the machine {}", self.name.as_str()), std::io::Error::other(gone)));
+                Err(step(format!("start the machine {}", self.name.as_str()), std::io::Error::other(gone)))
             }
         }
+    }
+
+    async fn bring_up(&self, plan: &[Step]) -> Result<(), BackendError> {
+        let progress = Progress::begin(&self.tenant);
+        let done = self.limactl.act(plan, Some(&|line| progress.hear(line))).await;
+        done.map_err(|failed| progress.explain(failed))?;
         self.tell(true);
         Ok(())
     }
@@ -89,12 +85,11 @@ impl Machine {
     /// Ends it with all that runs in it, by asking first. Its state is the proof.
     pub(super) async fn stop(&self) -> Result<(), BackendError> {
         self.end_commands().await;
-        if self.state().await?.is_some_and(|state| state == RUNNING) {
-            let asked = plan::stop(&self.name);
-            if let Err(fault) = check(&asked, self.runner.run(&asked, None, self.limit).await) {
-                tracing::warn!(tenant = %self.tenant, %fault, "a machine does not stop when it is asked");
-                self.kill().await?;
-            }
+        if self.state().await?.is_some_and(|state| state == RUNNING)
+            && let Err(fault) = self.limactl.attempt(&plan::stop(&self.name)).await
+        {
+            tracing::warn!(tenant = %self.tenant, %fault, "a machine does not stop when it is asked");
+            self.kill().await?;
         }
         self.tell(false);
         Ok(())
@@ -102,7 +97,7 @@ impl Machine {
 
     pub(super) async fn delete(&self) -> Result<(), BackendError> {
         self.end_commands().await;
-        execute(&*self.runner, &plan::destroy(&self.name), self.limit).await?;
+        self.limactl.act(&plan::destroy(&self.name), None).await?;
         self.tell(false);
         match self.state().await? {
             None => Ok(()),
@@ -116,21 +111,19 @@ impl Machine {
     }
 
     pub(super) fn run(&self, argv: &Argv, stdin: bool, streams: &Streams) -> Result<(Process, Ends), BackendError> {
-        let begun = self.runner.start(argv, stdin, streams);
-        let (process, ends) = begun.map_err(|fault| step("start a command", std::io::Error::other(fault)))?;
+        let (process, ends) = self.limactl.start(argv, stdin, streams)?;
         self.running.add(&self.tenant, process.clone());
         Ok((process, ends))
     }
 
     /// Its state, if it is there.
     async fn state(&self) -> Result<Option<String>, BackendError> {
-        Ok(states(&*self.runner, self.limit).await?.remove(self.name.as_str()))
+        Ok(self.limactl.states().await?.remove(self.name.as_str()))
     }
 
     /// Ends it without asking, and looks.
     async fn kill(&self) -> Result<(), BackendError> {
-        let argv = plan::kill(&self.name);
-        let killed = check(&argv, self.runner.run(&argv, None, self.limit).await);
+        let killed = self.limactl.attempt(&plan::kill(&self.name)).await;
         match (killed, self.state().await?) {
             (_, Some(state)) if state == RUNNING => {
                 Err(step("stop the machine by force", std::io::Error::other("it runs still")))
@@ -189,34 +182,10 @@ impl Ending for OfMachine {
     }
 }
 
-/// A line in the log from time to time while an image is fetched and a machine is made, which takes minutes.
-struct Progress(kit::tasks::Tasks);
-
-impl Progress {
-    fn begin(tenant: &Tenant) -> Self {
-        let (tasks, tenant, began) = (kit::tasks::Tasks::new(), tenant.clone(), kit::clock::now());
-        tracing::info!(%tenant, "a machine is made; the first one fetches an image, which takes minutes");
-        tasks.start(async move {
-            loop {
-                tokio::time::sleep(BETWEEN_LINES).await;
-                let elapsed_s = kit::clock::now().saturating_duration_since(began).as_secs();
-                tracing::info!(%tenant, elapsed_s, "the machine is still being made");
-            }
-        });
-        Self(tasks)
-    }
-
-    fn end(self) {
-        self.0.abort();
-    }
-}
-
-const STOPPED: &str = "Stopped";
+pub(super) const STOPPED: &str = "Stopped";
 
 /// What `ssh` below `limactl shell` ends with when the machine goes away.
 const BROKEN: i32 = 255;
 
 /// `limactl shell` has nothing to tidy up.
 const GRACE: Duration = Duration::from_secs(1);
-
-const BETWEEN_LINES: Duration = Duration::from_secs(10);

@@ -20,13 +20,13 @@ pub(super) fn start(name: &Name) -> Step {
     Step::new("start the machine", Argv::new("limactl", ["start", "--tty=false", name.as_str()]))
 }
 
-pub(super) fn stop(name: &Name) -> Argv {
-    Argv::new("limactl", ["stop", name.as_str()])
+pub(super) fn stop(name: &Name) -> Step {
+    Step::new("ask the machine to stop", Argv::new("limactl", ["stop", name.as_str()]))
 }
 
 /// Ends the machine and all that runs in it, whether or not it heeds.
-pub(super) fn kill(name: &Name) -> Argv {
-    Argv::new("limactl", ["stop", "--force", name.as_str()])
+pub(super) fn kill(name: &Name) -> Step {
+    Step::new("stop the machine", Argv::new("limactl", ["stop", "--force", name.as_str()]))
 }
 
 fn delete(name: &Name) -> Argv {
@@ -34,7 +34,7 @@ fn delete(name: &Name) -> Argv {
 }
 
 pub(super) fn destroy(name: &Name) -> Vec<Step> {
-    vec![Step::new("stop the machine", kill(name)).tolerated(), Step::new("remove the machine", delete(name))]
+    vec![kill(name).tolerated(), Step::new("remove the machine", delete(name))]
 }
 
 /// Words to run inside, from its root.

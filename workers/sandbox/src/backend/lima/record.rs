@@ -7,19 +7,18 @@
 //! ROOT/NAME/faculty-files/      views of a pile that lies elsewhere: hard links, so that nothing beside it is seen
 //! ```
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
+use super::disk::Disk;
 use super::name::Name;
 use super::{Settings, step};
 use crate::backend::{BackendError, PileState, Provision};
 use crate::bundle::Cache;
-use crate::folder;
 use crate::settings::TenantSettings;
 
 /// The folders of all records and files.
@@ -27,6 +26,7 @@ pub(super) struct Records {
     folder: PathBuf,
     root: PathBuf,
     prefix: String,
+    disk: Arc<dyn Disk>,
 }
 
 /// What is remembered of one tenant.
@@ -63,21 +63,20 @@ pub(super) struct View {
 
 impl Records {
     /// Makes the folders where they are not there. Those of somebody else are refused.
-    pub(super) fn open(state: &Path, settings: &Settings) -> Result<Self, BackendError> {
+    pub(super) fn open(state: &Path, settings: &Settings, disk: Arc<dyn Disk>) -> Result<Self, BackendError> {
         let (folder, root) = (state.join("lima"), settings.state_root.clone());
-        for path in [&folder, &root] {
-            folder::own(path).map_err(|fault| step(format!("use the folder {}", path.display()), fault))?;
+        for (why, path) in [("have a folder for records", &folder), ("have a folder for machines", &root)] {
+            disk.own_folder(why, path).map_err(|fault| step(format!("use the folder {}", path.display()), fault))?;
         }
-        Ok(Self { folder, root, prefix: settings.instance_prefix.clone() })
+        Ok(Self { folder, root, prefix: settings.instance_prefix.clone(), disk })
     }
 
     pub(super) fn all(&self) -> Result<Vec<Kept>, BackendError> {
         let fault = |fault| step("list the machines' records", fault);
         let mut all = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(fault)? {
-            let path = entry.map_err(fault)?.path();
+        for path in self.disk.list(&self.folder).map_err(fault)? {
             if path.extension().is_some_and(|extension| extension == "json") {
-                let kept = read(&path)?;
+                let kept = self.read(&path)?;
                 // Under another prefix there are other machines.
                 if path == self.path(&kept.tenant) {
                     all.push(kept);
@@ -90,10 +89,10 @@ impl Records {
 
     pub(super) fn find(&self, tenant: &Tenant) -> Result<Option<Kept>, BackendError> {
         let path = self.path(tenant);
-        if !path.try_exists().map_err(|fault| step(format!("look for the record of {tenant}"), fault))? {
+        if !self.disk.exists(&path).map_err(|fault| step(format!("look for the record of {tenant}"), fault))? {
             return Ok(None);
         }
-        let kept = read(&path)?;
+        let kept = self.read(&path)?;
         if kept.tenant != *tenant {
             let fault = io::Error::other(format!("it is that of {}", kept.tenant));
             return Err(step(format!("read the record of {tenant}"), fault));
@@ -107,17 +106,18 @@ impl Records {
             Cache::mark(bundle, self.name(&kept.tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
         }
         let text = serde_json::to_vec_pretty(kept).map_err(|wrong| fault(io::Error::other(wrong)))?;
-        kit::durable::replace(&self.path(&kept.tenant), 0o600, &text).map_err(fault)
+        self.disk.replace("remember whose it is", &self.path(&kept.tenant), 0o600, &text).map_err(fault)
     }
 
     /// Removes the record, last, and what the machine was made from. A pile stays.
     pub(super) fn forget(&self, tenant: &Tenant) -> Result<(), BackendError> {
         let fault = |fault| step(format!("forget the machine of {tenant}"), fault);
-        folder::gone(fs::remove_dir_all(self.root.join(self.name(tenant).as_str()))).map_err(fault)?;
+        let folder = self.root.join(self.name(tenant).as_str());
+        self.disk.remove_folder("remove what the machine was made from", &folder).map_err(fault)?;
         if let Some(bundle) = self.find(tenant)?.and_then(|kept| kept.bundle) {
             Cache::unmark(&bundle, self.name(tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
         }
-        folder::gone(fs::remove_file(self.path(tenant))).map_err(fault)
+        self.disk.remove_file("forget whose it was", &self.path(tenant)).map_err(fault)
     }
 
     /// Writes what a machine is made from.
@@ -125,8 +125,8 @@ impl Records {
         let folder = self.root.join(name.as_str());
         let path = folder.join("lima.yaml");
         let fault = |fault| step(format!("write {}", path.display()), fault);
-        folder::own(&folder).map_err(fault)?;
-        kit::durable::replace(&path, 0o600, text.as_bytes()).map_err(fault)?;
+        self.disk.own_folder("have a folder for the machine", &folder).map_err(fault)?;
+        self.disk.replace("write what the machine is made from", &path, 0o600, text.as_bytes()).map_err(fault)?;
         Ok(path)
     }
 
@@ -137,16 +137,13 @@ impl Records {
 
     /// The folder of a pile of our own, where there is one.
     pub(super) fn kept_pile(&self, name: &Name) -> Option<PathBuf> {
-        Some(self.pile_folder(name)).filter(|folder| folder.exists())
+        Some(self.pile_folder(name)).filter(|folder| self.disk.exists(folder).unwrap_or(true))
     }
 
     /// Removes it, and says whether there was one. One that lies elsewhere is never removed.
     pub(super) fn remove_own_pile(&self, name: &Name) -> Result<bool, BackendError> {
-        match fs::remove_dir_all(self.pile_folder(name)) {
-            Ok(()) => Ok(true),
-            Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(fault) => Err(step("remove the pile", fault)),
-        }
+        let removed = self.disk.remove_folder("remove the pile", &self.pile_folder(name));
+        removed.map_err(|fault| step("remove the pile", fault))
     }
 
     /// Makes what the machine mounts, where it is not there: also after a temporary folder was emptied.
@@ -155,11 +152,11 @@ impl Records {
         let name = self.name(&kept.tenant);
         let fault = |fault| step(format!("make the pile of {}", kept.tenant), fault);
         if pile.file.starts_with(self.pile_folder(&name)) {
-            folder::own(&self.folder.join("piles")).map_err(fault)?;
-            folder::own(&self.pile_folder(&name)).map_err(fault)?;
-            if !pile.file.exists() {
-                let content = bootstrap.map_or(Ok(Vec::new()), fs::read).map_err(fault)?;
-                kit::durable::replace(&pile.file, 0o644, &content).map_err(fault)?;
+            self.disk.own_folder("have a folder for piles", &self.folder.join("piles")).map_err(fault)?;
+            self.disk.own_folder("have a folder for the pile", &self.pile_folder(&name)).map_err(fault)?;
+            if !self.disk.exists(&pile.file).map_err(fault)? {
+                let content = bootstrap.map_or(Ok(Vec::new()), |file| self.disk.read(file)).map_err(fault)?;
+                self.disk.replace("begin the pile", &pile.file, 0o644, &content).map_err(fault)?;
             }
             return Ok(Some(pile));
         }
@@ -167,14 +164,33 @@ impl Records {
         let files = folder.join("faculty-files");
         let view = View { pile: files.join("pile"), key: pile.key.as_ref().map(|_| files.join("key")) };
         for path in [Some(&folder), Some(&files), Some(&view.pile), view.key.as_ref()].into_iter().flatten() {
-            folder::own(path).map_err(fault)?;
+            self.disk.own_folder("have a folder with nothing else in it", path).map_err(fault)?;
         }
-        link(&pile.file, &view.pile.join("self.pile")).map_err(fault)?;
+        let shown = self.disk.link("show the pile there", &pile.file, &view.pile.join("self.pile"));
+        shown.map_err(fault)?;
         if let (Some(key), Some(place)) = (&pile.key, &view.key) {
-            link(key, &place.join("self.key")).map_err(fault)?;
+            self.disk.link("show the key there", key, &place.join("self.key")).map_err(fault)?;
         }
         pile.view = Some(view);
         Ok(Some(pile))
+    }
+
+    /// One of the operator's, `.../self.pile`, with the `self.key` beside it where there is one.
+    pub(super) fn pile_beside(&self, file: &Path) -> Result<Pile, BackendError> {
+        let fault = |fault| step(format!("use the pile {}", file.display()), fault);
+        if !file.is_absolute() || file.file_name().is_none_or(|name| name != "self.pile") {
+            return Err(fault(io::Error::other("it has to be an absolute path that ends with self.pile")));
+        }
+        let key = file.with_file_name("self.key");
+        let key =
+            if self.disk.exists(&key).map_err(fault)? { Some(self.disk.regular(&key).map_err(fault)?) } else { None };
+        Ok(Pile { file: self.disk.regular(file).map_err(fault)?, key, view: None })
+    }
+
+    fn read(&self, path: &Path) -> Result<Kept, BackendError> {
+        let fault = |fault| step(format!("read {}", path.display()), fault);
+        let text = self.disk.read(path).map_err(fault)?;
+        serde_json::from_slice(&text).map_err(|wrong| fault(io::Error::other(wrong)))
     }
 
     fn pile_folder(&self, name: &Name) -> PathBuf {
@@ -211,51 +227,10 @@ impl Kept {
 }
 
 impl Pile {
-    /// One of the operator's, `.../self.pile`, with the `self.key` beside it where there is one.
-    pub(super) fn beside(file: &Path) -> Result<Self, BackendError> {
-        let fault = |fault| step(format!("use the pile {}", file.display()), fault);
-        if !file.is_absolute() || file.file_name().is_none_or(|name| name != "self.pile") {
-            return Err(fault(io::Error::other("it has to be an absolute path that ends with self.pile")));
-        }
-        let regular = |path: &Path| {
-            let path = path.canonicalize()?;
-            if fs::metadata(&path)?.is_file() { Ok(path) } else { Err(io::Error::other("it is no regular file")) }
-        };
-        let key = file.with_file_name("self.key");
-        let key = if key.exists() { Some(regular(&key).map_err(fault)?) } else { None };
-        Ok(Self { file: regular(file).map_err(fault)?, key, view: None })
-    }
-
     /// The folder that the machine finds at `/pile`.
     pub(super) fn folder(&self) -> PathBuf {
         let own = || self.file.parent().unwrap_or(Path::new("/")).to_owned();
         self.view.as_ref().map_or_else(own, |view| view.pile.clone())
-    }
-}
-
-fn read(path: &Path) -> Result<Kept, BackendError> {
-    let fault = |fault| step(format!("read {}", path.display()), fault);
-    let text = fs::read(path).map_err(fault)?;
-    serde_json::from_slice(&text).map_err(|wrong| fault(io::Error::other(wrong)))
-}
-
-/// A second name of the very file; another file that has it is in the way.
-fn link(file: &Path, place: &Path) -> io::Result<()> {
-    match fs::hard_link(file, place) {
-        Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {
-            let open = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path);
-            let id = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
-            if id(&open(file)?)? == id(&open(place)?)? {
-                Ok(())
-            } else {
-                Err(io::Error::other(format!("{} is another file; remove it", place.display())))
-            }
-        }
-        Err(fault) if fault.kind() == io::ErrorKind::CrossesDevices => Err(io::Error::other(format!(
-            "{} lies on another file system: choose --state-root on that of the pile",
-            place.display()
-        ))),
-        done => done,
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use kit::Tenant;
 use tokio::io::AsyncReadExt;
 
-use super::{Lima, Settings};
+use super::disk::Real;
+use super::{Lima, Settings, Surface};
 use crate::backend::host::{Argv, Local, Runner, Surroundings};
 use crate::backend::{
     Backend, BackendError, Change, CommandSpec, Config, Exit, GuestPath, Killed, Kind, Pile, PileState, Provision,
@@ -89,7 +90,9 @@ impl Host {
             common: TenantSettings::default(),
             bootstrap_pile: None,
         };
-        Lima::open(config, settings, Arc::new(Local::new(self.surroundings.clone()))).await
+        let runner = Arc::new(Local::new(self.surroundings.clone()));
+        let surface = Surface { runner, disk: Arc::new(Real), host: std::env::consts::OS, script: None };
+        Lima::open(config, settings, surface).await
     }
 
     async fn open(&self) -> Lima {
@@ -288,6 +291,9 @@ async fn a_service_stops_machines_at_its_end_and_starts_them_at_its_beginning() 
     let again = host.open().await;
     assert!(!again.is_live(&a));
     assert_eq!(again.reattach().await.unwrap(), 1);
+    // Whoever needs it waits for it.
+    again.open(&a).await.unwrap();
+    assert_eq!(host.calls().iter().filter(|call| call.starts_with("start ")).count(), 3);
     assert!(again.is_live(&a) && !again.is_live(&b));
     fs::remove_file(host.path("machines").join(ALICE)).unwrap();
     again.stop(&a).await.unwrap();

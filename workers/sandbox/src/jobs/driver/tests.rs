@@ -243,9 +243,10 @@ async fn what_a_sandbox_takes_to_start_is_no_time_of_its_command() {
         }
         job.ended().await;
         let outcome = job.finished(1000).unwrap().outcome;
-        match is_started {
-            true => assert!(matches!(outcome, Outcome::Exited(0))),
-            false => assert!(matches!(outcome, Outcome::Unanswered(after) if after == second * 600)),
+        if is_started {
+            assert!(matches!(outcome, Outcome::Exited(0)));
+        } else {
+            assert!(matches!(outcome, Outcome::Unanswered(after) if after == second * 600));
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use kit::Tenant;
 
-use super::{Act, JailFault, Settings};
-use crate::backend::host::Step;
+use super::{JailFault, Settings};
+use crate::backend::host::{Act, write_acts};
 use crate::backend::jail::names::JailName;
 use crate::backend::jail::settings::Reach;
 
@@ -32,50 +32,9 @@ fn lines(settings: &Settings, acts: &[Act], done: &Result<(), JailFault>) -> Str
             );
         }
     }
-    for act in acts {
-        match act {
-            Act::Asked { why, argv } => {
-                let _ = write!(text, "\n# {why}?\n{argv}\n");
-            }
-            Act::Done(step) => done_step(&mut text, step),
-            Act::Started { why, argv } => {
-                let _ = write!(text, "\n# {why}\n{argv}\n");
-            }
-            Act::Came(what) => {
-                let _ = write!(text, "\n# {what}\n");
-            }
-        }
-    }
+    write_acts(&mut text, acts);
     if let Err(fault) = done {
         let _ = write!(text, "\n# refused: {}\n", kit::chain(fault));
     }
     text
 }
-
-fn done_step(text: &mut String, step: &Step) {
-    let _ = write!(text, "\n# {}\n{}", step.why, step.run);
-    match step.input.as_deref().map(std::str::from_utf8) {
-        None => text.push('\n'),
-        // A key is one long word; it is not for eyes.
-        Some(Ok(input)) if input.len() == KEY && input.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            text.push_str(" # reads a new key\n");
-        }
-        Some(Ok(input)) if !input.contains('\n') => {
-            let _ = writeln!(text, " # reads `{input}`");
-        }
-        Some(Ok(input)) => {
-            text.push_str(" <<'END'\n");
-            text.push_str(input);
-            text.push_str("END\n");
-        }
-        Some(Err(_no_text)) => text.push_str(" # reads bytes\n"),
-    }
-    if step.tolerated {
-        text.push_str("#   a failure of this is tolerated\n");
-    }
-    if let Some(undo) = &step.undo {
-        let _ = writeln!(text, "#   undo: {undo}");
-    }
-}
-
-const KEY: usize = 64;
