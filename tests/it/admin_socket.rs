@@ -219,6 +219,7 @@ fn it_is_ready_from_when_a_worker_is_there_and_says_which_is_not() {
             "ready": false,
             "reasons": ["no worker is believed to be there"],
             "audit": true,
+            "troubles": [],
             "workers": [{ "worker": vacant.to_string(), "tenant": "alice", "up": false }],
         })
     );
