@@ -269,6 +269,40 @@ async fn a_call_more_than_the_bound_is_told_to_wait() {
 }
 
 #[tokio::test]
+async fn an_initialize_that_lacks_something_is_told_what() {
+    let server = server(Limits::default());
+    let client = json!({ "name": "test", "version": "0" });
+    for (params, lacks) in [
+        (json!({}), "lack protocolVersion, capabilities, clientInfo"),
+        (json!({ "protocolVersion": "2025-11-25", "capabilities": {} }), "lack clientInfo"),
+        (
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test" } }),
+            "lack clientInfo.version",
+        ),
+        (json!({ "protocolVersion": 7, "capabilities": {}, "clientInfo": client }), "are not as it defines them"),
+    ] {
+        let (_, body) = server.ask(Request::new("initialize", params.clone())).await;
+        let answer: Value = serde_json::from_str(&body).expect(&body);
+        assert_eq!(answer["error"]["code"], -32602, "{params}: {body}");
+        assert_eq!(answer["error"]["message"], format!("the params of initialize {lacks}"), "{params}");
+    }
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let (status, body) = server.ask(Request::new("initialize", params)).await;
+    assert!(status == 200 && body.contains(r#""serverInfo""#), "{body}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_method_that_nobody_knows_is_named() {
+    let server = server(Limits::default());
+    let request = Request::new("no/such", json!({})).with("mcp-protocol-version", "2025-11-25");
+    let (_, body) = server.ask(request).await;
+    let answer: Value = serde_json::from_str(&body).expect(&body);
+    assert_eq!(answer["error"], json!({ "code": -32601, "message": "method not found: no/such" }), "{body}");
+    server.end().await;
+}
+
+#[tokio::test]
 async fn both_eras_are_served_and_an_unknown_version_gets_the_newest_with_a_handshake() {
     let server = server(Limits::default());
     for (asked, given) in [
