@@ -17,11 +17,12 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+use crate::edge::Conversation;
 use crate::edge::client::Arrival;
 use crate::edge::config::Connections;
 use crate::edge::network::Network;
-use crate::edge::seldom::Seldom;
-use crate::edge::{Conversation, proxy_protocol};
+use crate::edge::proxy_protocol::{self, Unintroduced};
+use crate::edge::seldom::{Seldom, Tally};
 
 pub use door::Door;
 
@@ -47,6 +48,8 @@ pub(crate) struct Hall {
     proxies: Arc<[Network]>,
     /// Where listed proxies introduce their clients, how long each may take to.
     introduction: Option<Duration>,
+    /// Those that did not.
+    unheard: Tally,
     tasks: Tasks,
     stopping: watch::Receiver<bool>,
 }
@@ -80,6 +83,7 @@ impl Hall {
             addresses: Addresses::new(limits.most_per_address),
             proxies: limits.proxies.as_slice().into(),
             introduction: limits.proxy_protocol.then_some(limits.head),
+            unheard: Tally::default(),
             tasks,
             stopping,
         }
@@ -163,15 +167,26 @@ impl Hall {
                 Some((arrival, self.share(arrival)?))
             }
             Ok(Ok(None)) => Some((arrival, Share(None))),
-            Ok(Err(fault)) => {
+            Ok(Err(fault @ Unintroduced::Silent)) => {
                 tracing::debug!(proxy = %arrival.client, %fault, "a proxy did not say for whom it speaks");
                 None
             }
-            Err(_late) => {
-                tracing::debug!(proxy = %arrival.client, "a proxy took too long to say for whom it speaks");
-                None
-            }
+            Ok(Err(fault)) => self.unintroduced(arrival, &fault),
+            Err(_late) => self.unintroduced(arrival, &"the PROXY header took too long"),
         }
+    }
+
+    /// A proxy that is not set up for this has everybody behind it closed, so it is told of though it comes often.
+    fn unintroduced<T>(&self, arrival: Arrival, fault: &dyn std::fmt::Display) -> Option<T> {
+        let proxy = arrival.client;
+        match self.unheard.count() {
+            Some(count) => tracing::warn!(
+                %proxy, %fault, count,
+                "proxy_protocol: connections of a listed proxy without a good PROXY header are closed"
+            ),
+            None => tracing::debug!(%proxy, %fault, "a proxy did not say for whom it speaks"),
+        }
+        None
     }
 
     #[cfg(feature = "tls")]

@@ -10,6 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unintroduced {
+    /// As by who only looks whether the door is open.
+    #[error("the connection ended before its first byte")]
+    Silent,
     #[error("the connection ended before the end of its PROXY header")]
     Ended(#[from] io::Error),
     #[error("the connection does not begin with a PROXY header")]
@@ -23,7 +26,11 @@ pub(crate) enum Unintroduced {
 /// Whom the proxy speaks for; nobody where it speaks for itself, such as when it checks our health.
 pub(crate) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<SocketAddr>, Unintroduced> {
     let mut first = [0; SIGNATURE.len()];
-    stream.read_exact(&mut first).await?;
+    let begun = stream.read(&mut first).await?;
+    if begun == 0 {
+        return Err(Unintroduced::Silent);
+    }
+    stream.read_exact(first.get_mut(begun..).unwrap_or_default()).await?;
     if first == SIGNATURE {
         return second(stream).await;
     }

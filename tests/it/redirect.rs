@@ -80,3 +80,46 @@ fn proxies_that_introduce_their_clients_must_be_named() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("10.0.0.0/8 is meant"), "{}", text(&refused.stderr));
 }
+
+#[test]
+fn a_proxy_without_a_good_header_is_told_of_once_and_one_with_it_never() {
+    let headers: [(&[u8], &str); 3] = [
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "does not begin with a PROXY header"),
+        (b"PROXY TCP4 198.51", "ended before the end of its PROXY header"),
+        (b"PROXY TCP9 198.51.100.1 192.0.2.1 4711 443\r\n", "the PROXY header is malformed"),
+    ];
+    for (header, told) in headers {
+        let place = tempfile::tempdir().expect("a folder");
+        FakeWorker::start(Manner::Answers).write(place.path());
+        let mut command =
+            playground(["serve", "--bind", "127.0.0.1:0", "--tokens", "tokens.json", "--backend", "jail"]);
+        command.args(["--faculties-workers", "workers.json", "--proxy-protocol", "--trusted-proxy", "127.0.0.1"]);
+        command.current_dir(place.path());
+        let mut service = Service::start(command);
+        let address = service.ready();
+        let send = |bytes: &[u8], ends: bool| {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            stream.set_read_timeout(Some(PATIENCE)).expect("set");
+            stream.write_all(bytes).expect("sent");
+            if ends {
+                stream.shutdown(std::net::Shutdown::Write).expect("shut");
+            }
+            let mut answer = Vec::new();
+            // It may be reset, as what it has sent was not read.
+            let _ = stream.read_to_end(&mut answer);
+            String::from_utf8(answer).expect("text")
+        };
+        assert_eq!(send(b"", true), "", "who only looks is not told of");
+        let good = b"PROXY TCP4 198.51.100.1 192.0.2.1 4711 443\r\nGET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        assert!(send(good, false).starts_with("HTTP/1.1 200 "));
+        for _ in 0..2 {
+            assert_eq!(send(header, true), "", "{told}");
+        }
+        let line = service.line_with("proxy_protocol: ");
+        assert!(line.contains(told) && line.contains("127.0.0.1") && line.contains("WARN"), "{line}");
+        service.signal(rustix::process::Signal::TERM);
+        service.ended_within(PATIENCE);
+        let log = service.rest();
+        assert_eq!(log.matches("proxy_protocol: ").count(), 1, "{log}");
+    }
+}
