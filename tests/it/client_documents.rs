@@ -48,6 +48,10 @@ fn encoded(text: &str) -> String {
 }
 
 fn authorize(address: SocketAddr, client: &str, back: &str) -> Answer {
+    authorize_from(address, client, back, &[])
+}
+
+fn authorize_from(address: SocketAddr, client: &str, back: &str, headers: &[(&str, &str)]) -> Answer {
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, VERIFIER.as_bytes());
     let challenge = URL_SAFE_NO_PAD.encode(hash);
     let path = format!(
@@ -56,7 +60,7 @@ fn authorize(address: SocketAddr, client: &str, back: &str) -> Answer {
         encoded(client),
         encoded(back)
     );
-    exchange(address, "GET", &path, None, &[], "").expect("an answer")
+    exchange(address, "GET", &path, None, headers, "").expect("an answer")
 }
 
 fn form(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Answer {
@@ -135,5 +139,28 @@ fn without_the_test_door_a_document_on_this_machine_is_none() {
     let page = authorize(address, &format!("{}/client.json", site.address()), BACK);
     assert_eq!(page.status, 400);
     assert!(page.body.contains("localhost leads to a loopback address"), "{}", page.body);
+    service.stop();
+}
+
+#[test]
+fn one_address_has_so_many_documents_looked_up_and_is_then_told_to_wait() {
+    let (worker, site) = (FakeWorker::start(Manner::Answers), site());
+    let place = place(&worker, &site);
+    let (mut service, address) =
+        serve(place.path(), &["--dangerously-fetch-from-loopback", "ca.pem", "--trusted-proxy", "127.0.0.1"]);
+    let ask = |number: usize, from: &str| {
+        let client = format!("{}/other-{number}.json", site.address());
+        authorize_from(address, &client, BACK, &[("x-forwarded-for", from)])
+    };
+    // One more may be due by the time that some have been asked for.
+    let answers: Vec<_> = (0..12).map(|number| ask(number, "198.51.100.1")).collect();
+    for answer in answers.iter().take(6) {
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
+    let many = answers.iter().find(|answer| answer.status == 429).expect("a limit");
+    assert!(many.body.contains("Too many applications are being looked up"), "{}", many.body);
+    assert!(many.head["retry-after"].parse::<u64>().is_ok_and(|seconds| seconds > 0), "{many:?}");
+    service.line_with("too many documents of clients are asked for");
+    assert_eq!(ask(12, "198.51.100.2").status, 400, "another address has its own");
     service.stop();
 }

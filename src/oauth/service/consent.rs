@@ -172,7 +172,7 @@ impl Service {
         let url = DocumentUrl::parse(client).map_err(|fault| undocumented(&fault))?;
         let said = documents.client(&url, from).await.map_err(|fault| {
             if fault == Undocumented::Busy {
-                tracing::debug!(%client, "too many documents of clients are asked for");
+                tracing::info!(%client, "too many documents of clients are asked for");
                 return Unsendable::Busy;
             }
             undocumented(&fault)
