@@ -157,7 +157,11 @@ impl Quickstart {
         let credentials = Credentials::load(opener, rule, Loose::Refuse, Tasks::new()).await.map_err(Failure::new)?;
         Ok(match credentials.authenticate(&token).await {
             Verdict::Known(principal) if *principal.tenant() == self.user => Some(token),
-            Verdict::Known(_) | Verdict::Unknown | Verdict::Expired { .. } | Verdict::WrongBackend { .. } => None,
+            Verdict::Known(_)
+            | Verdict::Unknown
+            | Verdict::Expired { .. }
+            | Verdict::LacksScopes { .. }
+            | Verdict::WrongBackend { .. } => None,
         })
     }
 

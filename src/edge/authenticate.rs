@@ -115,6 +115,10 @@ impl Authenticate {
                 }
                 Err(cause.into())
             }
+            Verdict::LacksScopes { credential, tenant, wanted } => {
+                tracing::info!(%credential, %tenant, ?wanted, "a token without a scope that is asked for was presented");
+                Err(Cause::LacksScopes(wanted).into())
+            }
             Verdict::WrongBackend { credential, tenant } => {
                 tracing::info!(%credential, %tenant, "a credential for another backend was presented");
                 Err(Cause::WrongBackend.into())

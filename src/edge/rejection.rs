@@ -121,5 +121,8 @@ mod tests {
         assert_eq!(challenge(Cause::NoCredential), "Bearer");
         assert_eq!(challenge(Cause::BadCredential), r#"Bearer error="invalid_token""#);
         assert_eq!(challenge(Cause::OutOfScope), r#"Bearer error="insufficient_scope", scope="mcp""#);
+        let wanted = vec!["one".to_owned(), "two".to_owned()];
+        let told = challenge(Cause::LacksScopes(wanted));
+        assert_eq!(told, r#"Bearer error="insufficient_scope", scope="one two""#);
     }
 }

@@ -53,7 +53,7 @@ pub struct Bearer {
     pub scopes: Vec<String>,
 }
 
-/// Why a token does not count. None of it is for a client, which is told that its token does not count.
+/// Why a token does not count. Of all this a client is told only which scopes are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("it is no JWT that can be read")]
@@ -82,7 +82,7 @@ pub enum Unfit {
     #[error("it is bound to a key of its client's")]
     Bound,
     #[error("it has not all scopes that are asked for")]
-    Scope,
+    Scope { tenant: Tenant, credential: CredentialId },
 }
 
 impl Issuer {
@@ -166,10 +166,10 @@ impl Issuer {
         let subject = claims.text("sub").or(client).ok_or_else(|| absent("sub"))?;
         let scopes = claims.scopes();
         let held: HashSet<_> = scopes.iter().collect();
-        if !wanted.iter().all(|scope| held.contains(scope)) {
-            return Err(Unfit::Scope);
-        }
         let credential = credential(&[issuer, subject, client.unwrap_or_default(), tenant.as_str()]);
+        if !wanted.iter().all(|scope| held.contains(scope)) {
+            return Err(Unfit::Scope { tenant, credential });
+        }
         Ok(Bearer { tenant, credential, ends, scopes })
     }
 }

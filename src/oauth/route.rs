@@ -53,6 +53,11 @@ impl Route {
         self != Self::Authorize
     }
 
+    /// Whether it tells of the resource, which is ours whoever lets clients in.
+    pub(super) fn is_of_resource(self) -> bool {
+        matches!(self, Self::Resource | Self::Endpoint)
+    }
+
     /// What the log and the counters call it.
     #[must_use]
     pub fn word(self) -> &'static str {

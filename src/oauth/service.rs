@@ -102,7 +102,10 @@ impl Service {
         if *request.method() == Method::OPTIONS && route.is_for_scripts() {
             return reply::open_to_pages(reply::preflight(route));
         }
-        let reply = if route.allows(request.method()) {
+        let reply = if self.settings.external.is_some() && !route.is_of_resource() {
+            // Somebody else does that, whatever the method.
+            reply::empty(StatusCode::NOT_FOUND)
+        } else if route.allows(request.method()) {
             self.serve(route, request, from, told).await
         } else {
             reply::wrong_method(route)
@@ -146,8 +149,6 @@ impl Service {
                 let authority = request.uri().authority().map(Authority::as_str).or(host).unwrap_or_default();
                 reply::json(StatusCode::OK, &metadata::resource(&self.settings, self.reached_at(authority), route))
             }
-            // Somebody else does all that follows.
-            _ if self.settings.external.is_some() => reply::empty(StatusCode::NOT_FOUND),
             Route::Server => reply::json(StatusCode::OK, &metadata::server(&self.settings, self.documents.is_some())),
             Route::Register => self.register(&request, from).await.unwrap_or_else(|fault| reply::fault(&fault)),
             Route::Token => self.token(&request, told).await.unwrap_or_else(|fault| reply::fault(&fault)),

@@ -33,10 +33,16 @@ impl Issuer {
     }
 
     fn token(&self, tenant: &str, audience: &str, life: i64) -> String {
+        self.token_with(tenant, audience, life, "")
+    }
+
+    fn token_with(&self, tenant: &str, audience: &str, life: i64, scope: &str) -> String {
         let now = kit::clock::since_epoch().as_secs();
         let ends = i64::try_from(now).expect("a time") + life;
-        let claims: Value =
-            json!({ "iss": self.server.address(), "aud": audience, "exp": ends, "sub": "someone", "tenant": tenant });
+        let claims: Value = json!({
+            "iss": self.server.address(), "aud": audience, "exp": ends, "sub": "someone", "tenant": tenant,
+            "scope": scope,
+        });
         let header = json!({ "alg": "ES256", "kid": "k", "typ": "at+jwt" });
         let signed = format!("{}.{}", part(header.to_string()), part(claims.to_string()));
         let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).expect("signed");
@@ -106,7 +112,34 @@ fn a_client_is_sent_to_the_other_server_and_ours_lets_nobody_in() {
     for ours in ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/oauth/authorize"] {
         assert_eq!(get(ours).status, 404, "{ours}");
     }
+    for method in ["GET", "POST", "PUT"] {
+        assert_eq!(
+            exchange(address, method, "/oauth/token", None, &[], "").expect("an answer").status,
+            404,
+            "{method}"
+        );
+    }
     assert_eq!(post(address, "/", Some(&issuer.token("alice", AUDIENCE, 300)), &[], INITIALIZE).status, 200);
+    service.stop();
+}
+
+#[test]
+fn a_token_without_a_wanted_scope_is_told_to_come_back_with_it() {
+    let (worker, issuer) = (FakeWorker::start(Manner::Answers), Issuer::start());
+    let place = issuer.place(&worker);
+    let file = place.path().join("playground.toml");
+    let config = std::fs::read_to_string(&file).expect("text");
+    std::fs::write(&file, format!("{config}scopes = [\"use\", \"more\"]\n")).expect("written");
+    let mut service = serve(place.path(), &["--dangerously-fetch-from-loopback", "ca.pem"]);
+    let address = service.ready();
+    let ask = |token: &str| post(address, "/", Some(token), &[], INITIALIZE);
+    let refused = ask(&issuer.token_with("alice", AUDIENCE, 300, "use other"));
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let challenge = &refused.head["www-authenticate"];
+    assert!(challenge.contains(r#"error="insufficient_scope""#), "{challenge}");
+    assert!(challenge.contains(r#"scope="use more""#), "{challenge}");
+    assert_eq!(ask(&issuer.token_with("alice", AUDIENCE, -300, "use")).status, 401, "its time is over");
+    assert_eq!(ask(&issuer.token_with("alice", AUDIENCE, 300, "more use")).status, 200);
     service.stop();
 }
 

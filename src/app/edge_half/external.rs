@@ -29,12 +29,12 @@ impl External {
                 // The scopes that it must have were looked at; those of another server's bound nothing here.
                 by(pass, credentials.reach(bearer.tenant, None, bearer.credential, Reach::default()))
             }
+            Err(Unfit::Scope { tenant, credential }) => {
+                Verdict::LacksScopes { credential, tenant, wanted: self.issuer.settings().scopes.clone() }
+            }
             Err(why) => {
                 // Anybody can send one, as often as the address may fail.
                 tracing::debug!(reason = %why, "a token of the issuer's does not count");
-                if why == Unfit::Scope {
-                    tracing::debug!(scopes = ?self.issuer.settings().scopes, "these are asked for");
-                }
                 Verdict::Unknown
             }
         }

@@ -59,4 +59,4 @@ impl End {
 const END: &str = "\
 Example:
   playground session end s-0123456789ab
-  playground session list --tenant alice | cut -f1 | xargs playground session end";
+  playground session list --tenant alice | cut -f1 | xargs -r playground session end";

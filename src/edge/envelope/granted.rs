@@ -63,8 +63,7 @@ fn folded(name: &str) -> String {
 }
 
 const CALL: &str = "tools/call";
-const UNNAMED: Cause =
-    Cause::BadParams("params.name is no plain text, and this credential may call certain tools alone");
+const UNNAMED: Cause = Cause::UnnamedTool;
 
 /// Longer than a tool's name should be.
 const MOST_TOLD: usize = 128;

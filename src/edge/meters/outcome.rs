@@ -76,7 +76,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         Cause::BadCredential => (Outcome::Auth, Reason::Credential("unknown")),
         Cause::WrongBackend => (Outcome::Auth, Reason::Credential("wrong_backend")),
         Cause::TenantDisabled => (Outcome::Auth, Reason::Credential("disabled")),
-        Cause::ToolDenied { .. } | Cause::OutOfScope => (Outcome::Auth, Reason::None),
+        Cause::ToolDenied { .. } | Cause::OutOfScope | Cause::LacksScopes(_) => (Outcome::Auth, Reason::None),
         Cause::TooManyFailures { .. } => (Outcome::Rate, Reason::Limit("failures")),
         Cause::TooManyRequests { .. } => (Outcome::Rate, Reason::Limit("requests")),
         Cause::TooManyProbes { .. } => (Outcome::Rate, Reason::Limit("healthz")),
@@ -128,6 +128,7 @@ pub(super) fn of(cause: &Cause) -> (Outcome, Reason) {
         | Cause::SessionsOnly
         | Cause::StatelessOnly { .. }
         | Cause::BadParams(_)
+        | Cause::UnnamedTool
         | Cause::NotBridged => (Outcome::Invalid, Reason::None),
     }
 }

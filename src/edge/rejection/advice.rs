@@ -11,7 +11,7 @@ impl Cause {
         // RFC 6750, 3.1: no error code when the request carried no credential at all.
         let error = if *self == Self::BadCredential {
             Some(r#"error="invalid_token""#.to_owned())
-        } else if *self == Self::OutOfScope {
+        } else if matches!(self, Self::OutOfScope | Self::LacksScopes(_)) {
             Some(r#"error="insufficient_scope""#.to_owned())
         } else if *self == Self::NoCredential {
             None
@@ -20,8 +20,12 @@ impl Cause {
         };
         // RFC 9728, 5.1. The address is the configuration's, and has no byte that could end the quotes.
         let place = metadata.map(|address| format!(r#"resource_metadata="{address}""#));
-        let wanted = place.is_some() || *self == Self::OutOfScope;
-        let wanted = wanted.then(|| format!(r#"scope="{}""#, scope::MCP));
+        let wanted = if let Self::LacksScopes(wanted) = self {
+            Some(wanted.join(" "))
+        } else {
+            (place.is_some() || *self == Self::OutOfScope).then(|| scope::MCP.to_owned())
+        };
+        let wanted = wanted.map(|wanted| format!(r#"scope="{wanted}""#));
         let said: Vec<_> = error.into_iter().chain(place).chain(wanted).collect();
         let challenge = if said.is_empty() { "Bearer".to_owned() } else { format!("Bearer {}", said.join(", ")) };
         HeaderValue::from_str(&challenge).ok()

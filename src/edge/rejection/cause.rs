@@ -30,6 +30,8 @@ pub(crate) enum Cause {
     },
     /// A login with more scopes would do.
     OutOfScope,
+    /// A token of another server's with these scopes would do.
+    LacksScopes(Vec<String>),
     TooManyFailures {
         again: Duration,
     },
@@ -83,6 +85,8 @@ pub(crate) enum Cause {
     },
     MissingMeta(&'static str),
     BadParams(&'static str),
+    /// Of a credential that may call certain tools only.
+    UnnamedTool,
     MethodRemoved {
         method: &'static str,
     },

@@ -19,6 +19,7 @@ impl Cause {
             | Self::UnsupportedVersion { .. }
             | Self::MissingMeta(_)
             | Self::BadParams(_)
+            | Self::UnnamedTool
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }
             | Self::SessionsOnly
@@ -31,6 +32,7 @@ impl Cause {
             | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
+            | Self::LacksScopes(_)
             | Self::ForeignSession => StatusCode::FORBIDDEN,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::UnknownMethod | Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
@@ -79,7 +81,7 @@ impl Cause {
             | Self::NoSession
             | Self::ForeignSession => -32600,
             // What the sessionful revisions show for an `initialize` with a version that is not served.
-            Self::MissingMeta(_) | Self::BadParams(_) | Self::RetiredVersion { .. } => -32602,
+            Self::MissingMeta(_) | Self::BadParams(_) | Self::UnnamedTool | Self::RetiredVersion { .. } => -32602,
             Self::MethodRemoved { .. } | Self::NotBridged => -32601,
             // Clients know this one as "open a new session".
             Self::UnknownSession => -32001,
@@ -99,6 +101,7 @@ impl Cause {
             | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
+            | Self::LacksScopes(_)
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }

@@ -37,6 +37,7 @@ impl Cause {
             | Self::TenantDisabled
             | Self::ToolDenied { .. }
             | Self::OutOfScope
+            | Self::LacksScopes(_)
             | Self::TooManyFailures { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyProbes { .. }
@@ -61,6 +62,7 @@ impl Cause {
             | Self::UnsupportedVersion { .. }
             | Self::MissingMeta(_)
             | Self::BadParams(_)
+            | Self::UnnamedTool
             | Self::MethodRemoved { .. }
             | Self::BadLegacyVersion
             | Self::RetiredVersion { .. }

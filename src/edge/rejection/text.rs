@@ -43,7 +43,7 @@ pub(super) fn of(cause: &Cause) -> String {
             "This credential may not call the tool {tool:?}. Nothing was done. \
              Next: use another tool; the operator decides which ones it may call."
         ),
-        Cause::OutOfScope => "The scopes of this credential do not open that. Nothing was done. \
+        Cause::OutOfScope | Cause::LacksScopes(_) => "The scopes of this credential do not open that. Nothing was done. \
              Next: log in again with the scope that the answer's WWW-Authenticate names, or ask the operator."
             .into(),
         Cause::TooManyFailures { again } => format!(
@@ -115,6 +115,9 @@ pub(super) fn of(cause: &Cause) -> String {
         Cause::MissingMeta(member) => {
             format!("The request's _meta has no usable {member}. Nothing was done. Next: send it with each request.")
         }
+        Cause::UnnamedTool => "params.name must be a text. This credential may call certain tools only. Nothing was done. \
+             Next: name the tool."
+            .into(),
         Cause::BadParams(member) => {
             format!(
                 "The request's params have no usable {member}. Nothing was done. Next: send it as the method defines it."

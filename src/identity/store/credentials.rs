@@ -41,6 +41,12 @@ pub enum Verdict {
         credential: CredentialId,
         tenant: Tenant,
     },
+    /// One of another server's that has not all the scopes which every one must have: these.
+    LacksScopes {
+        credential: CredentialId,
+        tenant: Tenant,
+        wanted: Vec<String>,
+    },
     /// One of the original's form, for another backend than this server's.
     WrongBackend {
         credential: CredentialId,
