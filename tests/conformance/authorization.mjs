@@ -19,7 +19,8 @@ mkdirSync(folder, { recursive: true });
 async function play(edge, revision) {
   const port = await freePort();
   const registered = await fetch(`${edge.origin}/oauth/register`, {
-    method: 'POST', body: JSON.stringify({ client_name: 'Conformance', redirect_uris: [`http://127.0.0.1:${port}/callback`] }),
+    method: 'POST', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'Conformance', redirect_uris: [`http://127.0.0.1:${port}/callback`] }),
   });
   const { client_id: client } = await registered.json();
   const results = `${folder}/${revision}`;
