@@ -75,6 +75,8 @@ pub struct Supervisor {
     grants: Option<Grants>,
     noting: used::Noting,
     phase: Phase,
+    /// While it starts: until when the children are waited for.
+    patient_until: Instant,
     verdict: Option<Outcome>,
     /// A fault that a child told before it ended, for the message.
     told: Option<String>,
@@ -148,6 +150,7 @@ impl Supervisor {
             sandboxes: None,
             disabled: Vec::new(),
             phase: Phase::Starting,
+            patient_until: kit::clock::now() + starting::START_WAIT,
             verdict: None,
             told: None,
             control_lost: false,
@@ -252,6 +255,7 @@ impl Supervisor {
                 self.disabled = tenants;
                 self.tell_disabled();
             }
+            FromWorker::Coming => self.worker_is_coming(),
             FromWorker::NoIsolation(why) if self.plan.serves_without_sandbox => {
                 tracing::warn!("{why}; no sandbox is served, native workers are");
                 self.give_up_worker();

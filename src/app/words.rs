@@ -240,6 +240,8 @@ pub enum FromWorker {
     Disabled {
         tenants: Vec<Tenant>,
     },
+    /// It is still starting, since there are many tenants or their host is slow.
+    Coming,
     /// The host cannot isolate; another start would not change that.
     NoIsolation(String),
     Fault(String),

@@ -63,11 +63,8 @@ async fn serve(
     receiver: Receiver,
     say: mpsc::Sender<FromWorker>,
 ) -> ExitCode {
-    let opened = match sandboxes::open(&begin.state, begin.kind.clone()).await {
-        Ok(sandbox) => match begun(&sandbox).await {
-            Ok(tenants) => Ok((sandbox, tenants.len())),
-            Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
-        },
+    let opened = match coming(&say, begun(&begin)).await {
+        Ok(opened) => opened,
         Err(OpenError::NoIsolation(why)) => Err(FromWorker::NoIsolation(format!("this host cannot isolate: {why}"))),
         Err(OpenError::OtherBackend(other)) => {
             let _ = say.send(FromWorker::Fault(format!("{other}; {}", other.remedy()))).await;
@@ -125,10 +122,30 @@ async fn serve(
     }
 }
 
-/// Who has a sandbox, after those run again that ran before.
-async fn begun(sandbox: &Sandbox) -> Result<Vec<sandbox::TenantStatus>, sandbox::backend::BackendError> {
-    sandbox.reattach().await?;
-    sandbox.list().await
+/// The sandboxes and how many have one, after those run again that ran before; or what kept them from it.
+async fn begun(begin: &BeginWorker) -> Result<Result<(Sandbox, usize), FromWorker>, OpenError> {
+    let sandbox = sandboxes::open(&begin.state, begin.kind.clone()).await?;
+    let listed = async {
+        sandbox.reattach().await?;
+        sandbox.list().await
+    };
+    Ok(match listed.await {
+        Ok(tenants) => Ok((sandbox, tenants.len())),
+        Err(fault) => Err(FromWorker::Fault(kit::chain(&fault))),
+    })
+}
+
+/// Says all the while that the work goes on, each step of which has a limit of its own.
+async fn coming<T>(say: &mpsc::Sender<FromWorker>, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(COMING) => {
+                let _ = say.send(FromWorker::Coming).await;
+            }
+        }
+    }
 }
 
 /// Does what the supervisor says. Its end is the end of everything.
@@ -173,6 +190,9 @@ async fn speak(mut sender: Sender, mut said: mpsc::Receiver<FromWorker>) {
         }
     }
 }
+
+/// Several times within what a supervisor waits for.
+const COMING: Duration = Duration::from_secs(5);
 
 /// Answers to the operator, who asks rarely.
 const MOST_WORDS: usize = 16;

@@ -11,6 +11,7 @@ use super::backend::Backend;
 use super::faculties::{self, Held};
 use super::failure::{Code, Failure};
 use super::place::Place;
+use super::teller::Doing;
 use crate::admin::talk::{AskError, Asking};
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::operate;
@@ -42,7 +43,7 @@ impl Door {
             Err(StateError::Held(_)) => return Ok(Self::Running(state.clone())),
             Err(fault) => return Err(fault.into()),
         };
-        let ready = faculties::ready(backend, backend.kind(place)?, faculties::stopped()).await?;
+        let ready = faculties::ready(backend, backend.kind(place)?, faculties::stopped(), &Doing::default()).await?;
         Ok(Self::Own(own(state, ready.kind).await?, Tasks::new(), lock, ready.held))
     }
 

@@ -9,9 +9,11 @@ use sandbox::bundle::{Bundle, BundleError, Cache, Event, Phase, Source, Workshop
 use super::backend::{Backend, variable};
 use super::failure::{Code, Failure};
 use super::say;
-use super::teller::Teller;
+use super::teller::{Doing, Teller};
 #[cfg(feature = "mcp-http")]
 use crate::config::{Config, Upstreams};
+#[cfg(feature = "mcp-http")]
+use crate::manager::Notify;
 #[cfg(feature = "mcp-http")]
 use crate::signal::StopSignals;
 
@@ -31,8 +33,14 @@ pub(super) struct Held {
     pub(super) built: bool,
 }
 
-/// Makes the bundle of the faculties whose sources were named, unless there is one; `stop` breaks that off.
-pub(super) async fn ready(backend: &Backend, kind: Kind, stop: impl Future<Output = ()>) -> Result<Ready, Failure> {
+/// Makes the bundle of the faculties whose sources were named, unless there is one; `stop` breaks that off, and `doing`
+/// says what is done.
+pub(super) async fn ready(
+    backend: &Backend,
+    kind: Kind,
+    stop: impl Future<Output = ()>,
+    doing: &Doing,
+) -> Result<Ready, Failure> {
     let mut settings = match kind {
         Kind::Lima(settings) => settings,
         kind @ (Kind::Linux | Kind::Jail(_)) => {
@@ -50,17 +58,23 @@ pub(super) async fn ready(backend: &Backend, kind: Kind, stop: impl Future<Outpu
     };
     let source = Source::open(&folder).map_err(|fault| failure(fault.into()))?;
     let workshop = Workshop::new(cache()?, &settings, LIMIT).map_err(Failure::new)?;
-    let (bundle, built) = make(&workshop, &source, stop).await.map_err(failure)?;
+    let (bundle, built) = make(&workshop, &source, stop, doing).await.map_err(failure)?;
     let held = Held { bundle, built };
     settings.faculties = Some(held.bundle.path().to_owned());
     Ok(Ready { kind: Kind::Lima(settings), held: Some(held) })
 }
 
-/// The same for a service that is about to start.
+/// The same for a service that is about to start, whose manager waits as long as a build may take.
 #[cfg(feature = "mcp-http")]
-pub(super) async fn serving(backend: &Backend, config: Config) -> Result<(Config, Option<Held>), Failure> {
+pub(super) async fn serving(
+    backend: &Backend,
+    config: Config,
+    manager: &Notify,
+) -> Result<(Config, Option<Held>), Failure> {
     let Upstreams::Sandbox { kind, manifest } = config.upstreams else { return Ok((config, None)) };
-    let Ready { kind, held } = ready(backend, kind, stopped()).await?;
+    let doing = Doing::default();
+    let making = ready(backend, kind, stopped(), &doing);
+    let Ready { kind, held } = manager.during(|| doing.words(), making).await?;
     Ok((Config { upstreams: Upstreams::Sandbox { kind, manifest }, ..config }, held))
 }
 
@@ -69,12 +83,14 @@ pub(super) async fn make(
     workshop: &Workshop,
     source: &Source,
     stop: impl Future<Output = ()>,
+    doing: &Doing,
 ) -> Result<(Bundle, bool), BundleError> {
     let (teller, built) = (Teller::new(), std::sync::atomic::AtomicBool::new(false));
     let watch = |event: Event<'_>| {
         if matches!(event, Event::Begun(Phase::Machine)) {
             built.store(true, std::sync::atomic::Ordering::Relaxed);
         }
+        doing.hear(&event);
         teller.tell(event);
     };
     let bundle = workshop.bundle(source, &watch, stop).await?;

@@ -9,6 +9,7 @@ use super::backend::Backend;
 use super::faculties::{self, Ready};
 use super::failure::{Code, Failure};
 use super::place::Place;
+use super::teller::Doing;
 use crate::sandboxes;
 use crate::signal::StopSignals;
 
@@ -39,7 +40,7 @@ impl Mcp {
     async fn serve(self) -> Result<(), Failure> {
         let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
         let Ready { kind, held: _held } =
-            faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
+            faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next(), &Doing::default()).await?;
         let state = self.place.open()?;
         let sandbox = sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)?;
         let begun = async {

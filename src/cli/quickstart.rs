@@ -64,7 +64,8 @@ impl Quickstart {
         self.tenant(&state).await?;
         let token_file = state.tokens()?.join(format!("{}.token", self.user));
         let token = self.token(&state, &token_file).await?;
-        let (config, _held) = faculties::serving(&self.backend, self.config(state, verbosity)?).await?;
+        let (config, _held) =
+            faculties::serving(&self.backend, self.config(state, verbosity)?, &Notify::none()).await?;
         let again = config.clone();
         let app = match app::build(
             config,

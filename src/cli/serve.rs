@@ -185,8 +185,9 @@ impl Serve {
         let backend = self.backend.clone();
         let again = Arc::new(move || self.config(verbosity).map_err(|fault| fault.to_string().into()));
         super::on_runtime_at_once(async {
-            let (config, _held) = faculties::serving(&backend, config).await?;
-            let app = match app::build(config, sockets, Notify::as_asked(), again).await {
+            let manager = Notify::as_asked();
+            let (config, _held) = faculties::serving(&backend, config, &manager).await?;
+            let app = match app::build(config, sockets, manager, again).await {
                 Ok(app) => app,
                 Err(BuildError::Ended(ended)) => return outcome(ended),
                 Err(BuildError::State(fault @ StateError::Held(_))) if alone => {

@@ -128,6 +128,29 @@ fn line(phase: Phase, took: Duration) -> String {
     format!("[{}/{OF}] {} ({} s)", phase.number(), phase.word(), took.as_secs())
 }
 
+/// What is being done, for whoever looks now and then.
+#[derive(Debug, Default)]
+pub(super) struct Doing(Mutex<String>);
+
+impl Doing {
+    pub(super) fn hear(&self, event: &Event<'_>) {
+        let words = match event {
+            Event::Begun(phase) => format!("{} ({}/{OF} of the faculties' bundle)", phase.word(), phase.number()),
+            Event::Compiling { done, most, name } => {
+                format!("{}: {name}, crate {done} of at most {most}", Phase::Build.word())
+            }
+            Event::Waiting(holder) => format!("waiting for {holder}"),
+            Event::Ended(..) | Event::Found(_) | Event::Sweeping(_) | Event::Left(_) => return,
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn words(&self) -> String {
+        format!("starting: {}", self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }

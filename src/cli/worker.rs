@@ -9,6 +9,7 @@ mod stdio;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use kit::tasks::Tasks;
@@ -20,6 +21,7 @@ use super::door;
 use super::faculties;
 use super::failure::{Code, Failure};
 use super::place::Place;
+use super::teller::Doing;
 use super::{say, spelled};
 use crate::admin::operator::{self, Asked, Asker};
 use crate::app::{self, operate};
@@ -109,9 +111,16 @@ impl Half {
         let listener = handed.map_or_else(|| TcpListener::bind(listen), Ok);
         let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
-        let ready = faculties::ready(&self.backend, self.backend.kind(&self.place)?, signals.next()).await?;
-        let sandbox = door::own(&state, ready.kind).await?;
-        sandbox.reattach().await.map_err(Failure::new)?;
+        let kind = self.backend.kind(&self.place)?;
+        let doing = Doing::default();
+        let making = faculties::ready(&self.backend, kind, signals.next(), &doing);
+        let ready = manager.during(|| doing.words(), making).await?;
+        let brought_up = async {
+            let sandbox = door::own(&state, ready.kind).await?;
+            sandbox.reattach().await.map_err(Failure::new)?;
+            Ok::<_, Failure>(sandbox)
+        };
+        let sandbox = manager.during(|| BRINGING_UP.to_owned(), brought_up).await?;
         let tasks = Tasks::new();
         let (ask, asked) = mpsc::channel(1);
         let socket = operator::bind(&state.operator_socket()).map_err(anyhow::Error::new)?;
@@ -123,7 +132,7 @@ impl Half {
         manager.ready(&serving);
         tasks.start(pulse(sandbox.clone(), manager.clone()));
         let served = sandbox.serve_http(listener, secret, signals.next()).await;
-        manager.stopping("ending the tenants' processes");
+        manager.stopping("ending the tenants' processes", ENDING);
         tasks.abort();
         let ended = sandbox.shutdown().await;
         served.map_err(lost)?;
@@ -189,5 +198,11 @@ pub(super) fn lost(fault: ServeError) -> Failure {
     };
     Failure::new(fault).code(code)
 }
+
+/// What a start does with many tenants, each step of which has a limit of its own.
+const BRINGING_UP: &str = "starting: bringing up the sandboxes that are there";
+
+/// More than the death of every tenant's processes takes.
+const ENDING: Duration = Duration::from_secs(45);
 
 const EXAMPLE: &str = super::HALVES;

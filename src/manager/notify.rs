@@ -53,8 +53,29 @@ impl Notify {
         self.say(&[NotifyState::Status(status)]);
     }
 
-    pub fn stopping(&self, status: &str) {
-        self.say(&[NotifyState::Stopping, NotifyState::Status(status)]);
+    /// It is not ready yet, and goes on: from now the manager waits for another while, however long it has waited.
+    pub fn goes_on(&self, status: &str) {
+        self.say(&[NotifyState::ExtendTimeoutUsec(usec(WHILE)), NotifyState::Status(status)]);
+    }
+
+    /// Does something that may take longer than the manager waits for a start, and has a bound of its own. The manager
+    /// hears all the while that this process lives, in words that may change meanwhile.
+    pub async fn during<T>(&self, status: impl Fn() -> String, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        let mut ticks = tokio::time::interval(WHILE / 6);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                _ = ticks.tick() => self.goes_on(&status()),
+            }
+        }
+    }
+
+    /// It ends, which takes no longer than `most`.
+    pub fn stopping(&self, status: &str, most: Duration) {
+        let most = NotifyState::ExtendTimeoutUsec(usec(most));
+        self.say(&[NotifyState::Stopping, most, NotifyState::Status(status)]);
     }
 
     pub fn alive(&self) {
@@ -70,3 +91,10 @@ impl Notify {
         }
     }
 }
+
+fn usec(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// For how long one word that something goes on is good.
+const WHILE: Duration = Duration::from_secs(30);

@@ -119,6 +119,13 @@ impl Kept {
         }
     }
 
+    /// It is starting still, and is given the whole time again.
+    pub(super) fn goes_on(&mut self, now: Instant) {
+        if let Some(live) = &mut self.live {
+            live.since = now;
+        }
+    }
+
     pub(super) fn ready(&mut self) {
         self.ready = true;
     }
@@ -157,7 +164,7 @@ impl Kept {
         self.ready
     }
 
-    /// How long it has been starting, while it is not ready.
+    /// How long it has been starting, or has said nothing more of it, while it is not ready.
     pub(super) fn starts_since(&self, now: Instant) -> Option<Duration> {
         self.live.as_ref().filter(|_| !self.ready).map(|live| now.saturating_duration_since(live.since))
     }

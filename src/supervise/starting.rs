@@ -15,13 +15,13 @@ impl Supervisor {
             self.start_worker().map_err(|fault| Outcome::Fell(kit::chain(&fault)))?;
         }
         self.start_edge().map_err(|fault| Outcome::Fell(kit::chain(&fault)))?;
-        let deadline = tokio::time::sleep(START_WAIT);
-        tokio::pin!(deadline);
+        self.patient_until = kit::clock::now() + START_WAIT;
         while !self.is_ready() {
+            let deadline = self.patient_until;
             tokio::select! {
                 happening = self.next() => self.handle(happening),
                 () = signals.next() => return Err(Outcome::Stopped),
-                () = &mut deadline => {
+                () = tokio::time::sleep_until(deadline.into()) => {
                     let late = if self.edge.is_ready() { "worker" } else { "edge" };
                     return Err(Outcome::Fell(format!("the {late} was not ready within {} s", START_WAIT.as_secs())));
                 }
@@ -32,6 +32,16 @@ impl Supervisor {
         }
         self.phase = Phase::Running;
         Ok(())
+    }
+
+    /// The worker has not come up yet, and does what it can.
+    pub(super) fn worker_is_coming(&mut self) {
+        let now = kit::clock::now();
+        self.worker.goes_on(now);
+        if self.phase == Phase::Starting {
+            self.patient_until = now + START_WAIT;
+            self.plan.manager.goes_on("starting: bringing up the sandboxes that are there");
+        }
     }
 
     /// Whether the next call will be answered by whom it is for.
@@ -96,5 +106,5 @@ pub(super) enum Fault {
     Audit(#[source] std::io::Error),
 }
 
-/// A start sweeps what an earlier one left, which may be many tenants.
+/// From one sign that it goes on to the next. A start sweeps what an earlier one left, which may be many tenants.
 pub(super) const START_WAIT: Duration = Duration::from_secs(60);

@@ -12,7 +12,8 @@ impl Supervisor {
         self.phase = Phase::Stopping;
         self.reload_no_more();
         let most = self.plan.drain.as_secs();
-        self.plan.manager.stopping(&format!("stopping: calls under way may take up to {most} s"));
+        let longest = self.plan.drain + GRACE + WORKER_WAIT + 2 * CUT_WAIT;
+        self.plan.manager.stopping(&format!("stopping: calls under way may take up to {most} s"), longest);
         tracing::info!("stopping: calls under way may take up to {most} s; a second signal ends them at once");
         self.edge.say(Down::Edge(ToEdge::Stop), Vec::new());
         // The edge keeps the drain's deadline itself; what it needs beyond is for ending, not for calls.

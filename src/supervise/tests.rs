@@ -107,6 +107,18 @@ fn question(places: &Arc<Semaphore>) -> (Happening, OwnedFd) {
 }
 
 #[test]
+fn a_start_has_its_time_again_whenever_the_worker_says_that_it_goes_on() {
+    let mut supervisor = running(true);
+    supervisor.phase = Phase::Starting;
+    let past = kit::clock::now();
+    supervisor.patient_until = past;
+    supervisor.handle(said(FromWorker::Disabled { tenants: Vec::new() }));
+    assert_eq!(supervisor.patient_until, past, "another word gives none");
+    supervisor.handle(said(FromWorker::Coming));
+    assert!(supervisor.patient_until >= past + super::starting::START_WAIT);
+}
+
+#[test]
 fn a_worker_that_lost_control_is_never_started_again() {
     let mut alone = running(false);
     alone.handle(ended("worker", 11));

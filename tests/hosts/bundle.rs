@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::manager::Manager;
 use crate::process::{PATIENCE, Service, playground, run, text};
 use crate::terminal::Person;
 use crate::world::World;
@@ -425,6 +426,22 @@ fn a_service_builds_before_it_serves_and_tells_which_machines_have_others() {
     site.write("faculties/src/main.rs", "fn main() {  }\n");
     let kept = site.told(&["bundle", "prune"]);
     assert!(kept.contains("\tin use\tkept") && kept.contains("\tmounted\tkept"), "{kept}");
+    serving.stop();
+    site.0.settle();
+}
+
+#[test]
+fn a_manager_gives_a_service_time_that_builds_first() {
+    let Some(site) = Site::new("a service that builds for long") else { return };
+    site.write("faculties/src/main.rs", "// wait\n");
+    let manager = Manager::of(&site.0);
+    let mut words = vec!["serve", "--bind", "127.0.0.1:0", "--backend", "lima", "--state"];
+    let state = site.0.word("state");
+    words.push(&state);
+    let serving = manager.starts(site.command(&words));
+    manager.is_held("STATUS=starting: build the programs", 2);
+    fs::write(site.cache().join(".work/target/go"), "").expect("written");
+    manager.hears_that_it_is_ready();
     serving.stop();
     site.0.settle();
 }

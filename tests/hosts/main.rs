@@ -13,6 +13,8 @@ mod lifecycle;
 #[cfg(test)]
 mod machines;
 #[cfg(test)]
+mod manager;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 #[path = "../it/process.rs"]

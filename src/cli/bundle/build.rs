@@ -7,6 +7,7 @@ use clap::Args;
 use super::super::faculties::{self, LIMIT};
 use super::super::failure::Failure;
 use super::super::say;
+use super::super::teller::Doing;
 use super::{Machines, Sources};
 
 /// Build the bundle of the sources, unless there is one, and print its folder.
@@ -32,7 +33,7 @@ impl Build {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let source = self.sources.needed()?;
         let workshop = self.machines.workshop(&self.sources, self.limit_s.map_or(LIMIT, Duration::from_secs))?;
-        let made = faculties::make(&workshop, &source, faculties::stopped()).await;
+        let made = faculties::make(&workshop, &source, faculties::stopped(), &Doing::default()).await;
         let (bundle, built) = made.map_err(faculties::failure)?;
         let done = if built { "built" } else { "found" };
         say::talk(&format!("{done} the bundle {} of {}", bundle.fingerprint(), source.folder().display()));
