@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::process::{PATIENCE, Service};
+use crate::process::{PATIENCE, Service, program};
 use crate::site::{HERE, Site};
 use crate::world::World;
 
@@ -69,7 +69,7 @@ fn a_manager_gives_a_service_time_whose_jails_come_up_slowly() {
 
 /// The same with twelve seconds for a program of the host.
 fn impatient(command: &Command) -> Command {
-    let mut same = Command::new(command.get_program());
+    let mut same = program(command.get_program());
     same.args(command.get_args().map(|word| if word == "60" { "12".as_ref() } else { word }));
     same.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     same
