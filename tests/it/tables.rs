@@ -27,6 +27,7 @@ const LISTS: &[(&str, &str, &[std::ops::RangeInclusive<usize>])] = &[
     // With gaps, as the cases have.
     ("tests/it/README.md", "E", &[1..=2, 4..=5, 7..=8, 10..=11, 13..=14, 16..=17, 19..=20, 22..=23, 25..=26]),
     ("tests/it/README.md", "L", &[1..=2, 4..=5, 7..=7, 13..=13, 16..=16, 19..=20, 22..=23, 25..=26]),
+    ("tests/it/README.md", "D", &[1..=24]),
 ];
 
 /// Where the crates are whose tests can be named; the first word of a path is one of these, or a module of this folder.
