@@ -237,11 +237,22 @@ def served(machine):
     doctor = machine.run("playground", "user", "list", "--json", "--state", STATE)
     assert '"alice"' in doctor.stdout
     print("the disk of a tenant:", re.search(r"^\S+ +\d+ .*$", said, re.M)[0], flush=True)
+    opens_no_device(machine)
     # A reload, from its begin to its end.
     machine.control("reload", EDGE)
     until(lambda: machine.has(EDGE)["ActiveState"] == "active", "the reload does not end")
     assert machine.has(EDGE)["MainPID"] == edge["MainPID"]
     assert moved() == (308, "https://localhost/mcp")
+
+
+def opens_no_device(machine):
+    """In the unit no device of the host can be opened, though its root may make nodes; outside it can, or this would show nothing."""
+    # The kernel's messages, which every host has.
+    read = "[ -c /dev/trial ] || mknod /dev/trial c 1 11; exec 3</dev/trial"
+    machine.run("sh", "-ec", read)
+    refused = machine.run("sh", "-ec", f"echo $$ >/sys/fs/cgroup/system.slice/{SANDBOX}/cgroup.procs; {read}", code=2)
+    assert "Operation not permitted" in refused.stderr, refused
+    machine.run("rm", "/dev/trial")
 
 
 def watched(machine):
