@@ -64,6 +64,7 @@ def main():
         served(machine)
         watched(machine)
         left_alone(machine)
+        patient(machine)
         native(machine)
         upgraded(machine)
         one_service(machine)
@@ -305,6 +306,33 @@ def failed(machine, unit, code):
     seen = machine.has(unit)
     assert (seen["ActiveState"], seen["Result"], seen["ExecMainStatus"], seen["NRestarts"]) == ("failed", "exit-code", code, "0"), (
         unit, {key: seen[key] for key in ("ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")}, machine.log())
+
+
+# A program of machines for which one takes eight seconds to make, and then cannot be.
+SLOW = """#!/bin/sh
+case $* in
+  *start*) sleep 8; echo "no machine here" >&2; exit 1 ;;
+esac
+"""
+
+
+def patient(machine):
+    """A start that goes on is waited for beyond the unit's time, also when it comes to nothing in the end."""
+    machine.write("/usr/local/bin/limactl", SLOW, 0o755)
+    machine.run("sh", "-ec", "mkdir -p /opt/all/faculties/src; cd /opt/all/faculties; echo 'version = 4' >Cargo.lock; "
+                "printf '[package]\\nname = \"faculties\"\\n' >Cargo.toml; echo 'fn main() {}' >src/main.rs")
+    machine.control("stop", SANDBOX)
+    machine.drop_in(SANDBOX, TimeoutStartSec=2, Restart="no", Environment="XDG_CACHE_HOME=/var/lib/playground-sandbox PLAYGROUND_LIMA_USER=operator",
+                    ExecStart="/usr/bin/playground worker sandbox --listen 127.0.0.1:8378 --state /var/lib/playground-sandbox/other "
+                    "--token-file credential:sandbox.token --backend lima --faculties-src /opt/all/faculties")
+    began = time.monotonic()
+    machine.control("start", SANDBOX, code=1)
+    seen = machine.has(SANDBOX)
+    assert time.monotonic() - began > 7 and seen["Result"] == "exit-code", (seen["Result"], time.monotonic() - began, machine.log())
+    machine.no_drop_in(SANDBOX)
+    machine.control("reset-failed", SANDBOX)
+    machine.control("start", SANDBOX, EDGE)
+    print("a long start: waited for while it goes on", flush=True)
 
 
 # A stdio server of one answer.
