@@ -439,6 +439,15 @@ def example(deploy):
     subprocess.run(["dash", "-n", beside / "rc.conf.example"], check=True)
 
 
+@check("every check that README.md names is one")
+def named(_):
+    rows = re.findall(r"^\| .* \| (`.*`) \|$", (HERE / "README.md").read_text(), re.M)
+    assert len(rows) > 30
+    names = [name for name, *_ in ALL]
+    for words in (words for row in rows for words in re.findall(r"`([^`]+)`", row)):
+        assert any(words in name for name in names), words
+
+
 @check("the services start in their order")
 def order(deploy):
     lines = {name: (deploy / name).read_text().split("\n\n")[1].splitlines() for name in (MCP, SANDBOX, "playground_faculties")}
