@@ -18,7 +18,7 @@ ALIKE = {
     "bin": ["sh", "cat", "chmod", "mkdir", "mv", "rm", "kill", "sleep", "ls"],
     "usr/bin": ["env", "id", "grep", "sort", "touch", "find", "mktemp", "tr"],
 }
-STRICT = {"usr/bin": ["stat"], "sbin": ["sysctl"], "usr/sbin": ["daemon", "jexec"], "usr/local/bin": ["playground"]}
+STRICT = {"usr/bin": ["stat"], "sbin": ["sysctl"], "usr/sbin": ["daemon", "jexec", "jls"], "usr/local/bin": ["playground"]}
 JAIL = "playground-alice-0123abcd"
 TOKEN = "T0ken.of-the_worker~that+must/not=leak0"
 MANIFEST = "/usr/local/etc/playground-workers/workers.json"
@@ -107,9 +107,11 @@ class Host:
         self.write("/usr/local/etc/playground-workers/alice.key", TOKEN + "\n", 0o400)
         self.model("attach", '{"session_id":"%s","persona":"alice assistant"}\n' % JAIL)
         self.model("attach.code", "0")
+        self.model("ip4", "inherit\n")
+        self.model("ip6", "inherit\n")
         self.model("attach.words", "user attach --backend jail --jail-local --jail-external-rctl --jail-dataset-parent"
                    " aitemp/playground --jail-pile-root /aitemp/playground/piles --jail-prefix playground"
-                   " --state /var/db/playground -- alice")
+                   " --jail-network inherit --state /var/db/playground -- alice")
         self.model("serve.code", "serve")
         self.model("verb.code", "0")
         jail = self.root / "jails" / JAIL

@@ -264,7 +264,7 @@ refuses(FACULTIES, "its token: it cannot be read", "cannot be read; look at it w
 
 # --- its jail
 
-REACHES = ("playground", "jexec")
+REACHES = ("playground", "jls", "jexec")
 refuses(FACULTIES, "the tenant cannot be attached", "the tenant's jail could not be started",
         lambda host: host.model("attach.code", "6"), reaches=("playground",))
 refuses(FACULTIES, "what attach prints is no one JSON text", "printed something else than one JSON object",
@@ -272,8 +272,17 @@ refuses(FACULTIES, "what attach prints is no one JSON text", "printed something 
 refuses(FACULTIES, "what attach prints cannot be read by jq", "printed something that jq cannot read",
         lambda host: host.write("/model/jq", '#!/host/bin/dash\ncase $* in *session_id*) exit 5 ;; *) exec /host/bin/jq "$@" ;; esac\n', 0o755),
         reaches=("playground",))
-refuses(FACULTIES, "the jail is not there", "is not ready for the worker: jexec: jail",
-        lambda host: host.model("attach", '{"session_id":"playground-gone","persona":"p"}'), reaches=REACHES)
+refuses(FACULTIES, "the jail is not there", "the network of the jail playground-gone is not known",
+        lambda host: host.model("attach", '{"session_id":"playground-gone","persona":"p"}'), reaches=("playground", "jls"))
+for network in ("disable", "new"):
+    refuses(FACULTIES, f"the network of its jail is {network!r}", f"runs without the parent jail's network (ip4 is {network})",
+            lambda host, network=network: host.model("ip4", network + "\n"), reaches=("playground", "jls"))
+refuses(FACULTIES, "its address is of IPv6, and its jail has none", "runs without the parent jail's network (ip6 is disable)",
+        lambda host: (host.model("ip6", "disable\n"), listed({"workers": [entry(address="[::1]:8401")]})(host)),
+        reaches=("playground", "jls"))
+refuses(FACULTIES, "the jail goes before the worker is there", "is not ready for the worker: jexec: jail",
+        lambda host: host.write("/usr/sbin/jls", "#!/host/bin/dash\necho inherit\n", 0o755) or
+        host.model("attach", '{"session_id":"playground-gone","persona":"p"}'), reaches=("playground", "jexec"))
 
 
 def in_jail(name, says, prepare):
