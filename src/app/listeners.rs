@@ -7,7 +7,7 @@ use super::fault::io;
 
 pub(super) fn bind(address: SocketAddr) -> Result<TcpListener, BuildError> {
     let at = |source| BuildError::Bind { address, source };
-    let listener = TcpListener::bind(address).map_err(at)?;
+    let listener = kit::listen::listen(address).map_err(at)?;
     listener.set_nonblocking(true).map_err(at)?;
     Ok(listener)
 }

@@ -108,7 +108,7 @@ impl Half {
         })?;
         let state = self.place.open()?;
         let _lock = state.lock()?;
-        let listener = handed.map_or_else(|| TcpListener::bind(listen), Ok);
+        let listener = handed.map_or_else(|| kit::listen::listen(listen), Ok);
         let listener = listener.map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {listen}")))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
         let kind = self.backend.kind(&self.place)?;

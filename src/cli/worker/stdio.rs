@@ -1,7 +1,7 @@
 //! `playground worker stdio`: any stdio MCP server as a worker.
 
 use std::ffi::{OsStr, OsString};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Stdio {
         };
         #[cfg(target_os = "linux")]
         stdio::adopt_orphans().map_err(anyhow::Error::new)?;
-        let listener = TcpListener::bind(self.listen)
+        let listener = kit::listen::listen(self.listen)
             .map_err(|fault| anyhow::Error::new(fault).context(format!("listen on {}", self.listen)))?;
         let address = listener.local_addr().map_err(anyhow::Error::new)?;
         say::talk(&format!("ready http://{address} (stdio worker)"));
