@@ -197,7 +197,7 @@ pub(crate) const RULES: [&str; 6] = [
     "maxproc:deny=512",
     "openfiles:deny=8192",
     "memoryuse:deny=2G",
-    "swapuse:deny=1G",
+    "swapuse:deny=2G",
     "pcpu:deny=90",
     "nthr:deny=2048",
 ];

@@ -56,7 +56,8 @@ fn rules(limits: &Limits) -> [(&'static str, String); 6] {
         ("processes", format!("maxproc:deny={}", limits.processes)),
         ("open files", format!("openfiles:deny={}", limits.open_files)),
         ("memory", format!("memoryuse:deny={}", bytes(limits.memory))),
-        ("swap", "swapuse:deny=1G".to_owned()),
+        // The kernel counts there what is asked for, in swap or not, and refuses what is beyond; the rule before moves out alone.
+        ("memory that is asked for", format!("swapuse:deny={}", bytes(limits.memory))),
         ("part of one processor, in hundredths", format!("pcpu:deny={}", limits.cpu_percent.unwrap_or(CPU))),
         ("threads", "nthr:deny=2048".to_owned()),
     ]
@@ -107,12 +108,12 @@ mod tests {
     use super::{Limits, bytes, rules};
 
     #[test]
-    fn the_rules_are_the_originals_unless_decided_otherwise() {
+    fn the_rules_are_the_originals_unless_decided_otherwise_but_for_memory_that_is_refused_at_its_bound() {
         let tails = [
             "maxproc:deny=512",
             "openfiles:deny=8192",
             "memoryuse:deny=2G",
-            "swapuse:deny=1G",
+            "swapuse:deny=2G",
             "pcpu:deny=90",
             "nthr:deny=2048",
         ];
