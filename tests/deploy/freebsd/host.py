@@ -94,7 +94,8 @@ class Host:
 
     def _good(self) -> None:
         """All as the recipe leaves it."""
-        for name, value in (("security.jail.jailed", 1), ("security.jail.enforce_statfs", 0), ("kern.racct.enable", 1),
+        for name, value in (("security.jail.jailed", 1), ("security.jail.enforce_statfs", 0),
+                            ("security.jail.devfs_ruleset", 4), ("kern.racct.enable", 1),
                             ("kern.securelevel", 1)):
             self.sysctl(name, value)
         self.write("/etc/rc.conf", "".join(f"{name}_enable=YES\n" for name in

@@ -68,6 +68,7 @@ for service in (MCP, SANDBOX, FACULTIES):
     for setting, values, says in (
             ("security.jail.jailed", (0, None), "security.jail.jailed is not 1"),
             ("security.jail.enforce_statfs", (1, 2, None), "security.jail.enforce_statfs is not 0"),
+            ("security.jail.devfs_ruleset", (0, 5, None), "security.jail.devfs_ruleset is not 4"),
             ("kern.racct.enable", (0, None), "kern.racct.enable is not 1"),
             ("kern.securelevel", (0, -1, None, "high"), "kern.securelevel is below 1")):
         for value in values:
