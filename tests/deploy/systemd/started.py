@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import queue
 import re
 import shutil
 import signal
@@ -118,6 +119,9 @@ class Service:
         path.unlink(missing_ok=True)
         self.notify.bind(str(path))
         path.chmod(0o777)
+        # Read all the time, as a manager does: a new network namespace has room for ten messages, and then a service waits.
+        self.messages = queue.Queue()
+        threading.Thread(target=self.listen, daemon=True).start()
         self.environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
         if unit.one("Type") == "notify":
             self.environment["NOTIFY_SOCKET"] = str(path)
@@ -166,13 +170,17 @@ class Service:
         folder.chmod(0o500)
         self.environment["CREDENTIALS_DIRECTORY"] = str(folder)
 
+    def listen(self):
+        while True:
+            message = self.notify.recv(65536).decode()
+            self.messages.put(dict(line.split("=", 1) for line in message.splitlines()))
+
     def hears(self, name):
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            self.notify.settimeout(0.5)
             try:
-                message = dict(line.split("=", 1) for line in self.notify.recv(65536).decode().splitlines())
-            except TimeoutError:
+                message = self.messages.get(timeout=0.5)
+            except queue.Empty:
                 # What it said before it ended has been heard by then.
                 if self.process.poll() is None:
                     continue
