@@ -57,7 +57,8 @@ pub(super) async fn ready(
         return Ok(Ready { kind: Kind::Lima(settings), held: None });
     };
     let source = Source::open(&folder).map_err(|fault| failure(fault.into()))?;
-    let workshop = Workshop::new(cache()?, &settings, LIMIT).map_err(Failure::new)?;
+    let workshop = Workshop::new(cache()?, &settings, LIMIT);
+    let workshop = workshop.map_err(|fault| Failure::new(fault).code(Code::Configuration))?;
     let (bundle, built) = make(&workshop, &source, stop, doing).await.map_err(failure)?;
     let held = Held { bundle, built };
     settings.faculties = Some(held.bundle.path().to_owned());

@@ -431,6 +431,17 @@ fn a_service_builds_before_it_serves_and_tells_which_machines_have_others() {
 }
 
 #[test]
+fn a_service_whose_machines_have_no_user_is_wrong_in_its_configuration() {
+    let Some(site) = Site::new("machines without a user") else { return };
+    let state = site.0.word("state");
+    let mut command = site.command(&["serve", "--bind", "127.0.0.1:0", "--backend", "lima", "--state", &state]);
+    command.env_remove("USER");
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(10), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("PLAYGROUND_LIMA_USER"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_manager_gives_a_service_time_that_builds_first() {
     let Some(site) = Site::new("a service that builds for long") else { return };
     site.write("faculties/src/main.rs", "// wait\n");
