@@ -2,11 +2,11 @@
 //!
 //! A FIFO, a device or a socket in its place is a fault with a name and never waited for.
 
-use std::fs::{File, FileType, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
+use kit::regular::NotRegular;
 use rustix::fs::{Mode, OFlags};
 
 use crate::manager::credential;
@@ -59,10 +59,7 @@ pub(crate) fn appending(path: &Path) -> Result<File, NotOpened> {
 }
 
 fn regular(found: &Metadata) -> Result<(), NotOpened> {
-    match found.file_type() {
-        kind if kind.is_file() => Ok(()),
-        kind => Err(NotOpened::NotRegular(name(kind))),
-    }
+    NotRegular::of(found.file_type()).map_or(Ok(()), |NotRegular(kind)| Err(NotOpened::NotRegular(kind)))
 }
 
 /// The whole of a file; none when it holds more than `most` bytes.
@@ -77,16 +74,6 @@ pub(crate) fn bytes(path: &Path, most: usize) -> Result<Option<Vec<u8>>, NotOpen
 pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>, NotOpened> {
     let text = |bytes| String::from_utf8(bytes).map_err(|_bytes| io::Error::from(io::ErrorKind::InvalidData));
     Ok(bytes(path, most)?.map(text).transpose()?)
-}
-
-fn name(kind: FileType) -> &'static str {
-    match kind {
-        kind if kind.is_dir() => "a directory",
-        kind if kind.is_fifo() => "a FIFO",
-        kind if kind.is_socket() => "a socket",
-        kind if kind.is_char_device() || kind.is_block_device() => "a device",
-        _ => "something else",
-    }
 }
 
 #[cfg(test)]

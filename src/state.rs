@@ -25,6 +25,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use kit::ballast::Ballast;
+use kit::regular::NotRegular;
 use rustix::fs::Access;
 
 #[cfg(feature = "mcp-http")]
@@ -179,15 +180,21 @@ impl StateDir {
         self.0.join("admin.sock")
     }
 
-    /// The folder for minted tokens, made when it is not there.
+    /// The token that `quickstart` keeps for a tenant.
+    #[must_use]
+    pub fn token(&self, tenant: &kit::Tenant) -> PathBuf {
+        self.0.join("tokens").join(format!("{tenant}.token"))
+    }
+
+    /// Makes the folder of those tokens, when it is not there.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn tokens(&self) -> Result<PathBuf, StateError> {
+    pub fn make_tokens(&self) -> Result<(), StateError> {
         let folder = self.0.join("tokens");
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => Err(at("make", &folder)(fault)),
-            Ok(()) | Err(_) => Ok(folder),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -210,7 +217,7 @@ impl StateDir {
     /// # Errors
     /// When it is there and cannot be removed.
     pub fn forget_token(&self, tenant: &kit::Tenant) -> Result<(), StateError> {
-        gone(&self.0.join("tokens").join(format!("{tenant}.token")))
+        gone(&self.token(tenant))
     }
 
     /// Takes the right to serve this state.
@@ -219,6 +226,7 @@ impl StateDir {
     /// When another process has it.
     pub fn lock(&self) -> Result<Lock, StateError> {
         let path = self.0.join("lock");
+        regular(&path)?;
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -269,6 +277,7 @@ impl StateDir {
     /// Whether it says its format, which must be ours then.
     fn has_format(&self) -> Result<bool, StateError> {
         let path = self.0.join("format.json");
+        regular(&path)?;
         let found = match std::fs::read_to_string(&path) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => String::new(),
             found => found.map_err(at("read", &path))?,
@@ -300,6 +309,14 @@ fn gone(path: &Path) -> Result<(), StateError> {
         Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(at("remove", path)(fault)),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// What cannot be opened at all would be waited for.
+fn regular(path: &Path) -> Result<(), StateError> {
+    kit::regular::look(path).map_err(|fault| match fault.downcast::<NotRegular>() {
+        Ok(NotRegular(kind)) => StateError::NotRegular { path: path.to_owned(), kind },
+        Err(fault) => at("look at", path)(fault),
+    })
 }
 
 #[cfg(feature = "mcp-http")]

@@ -48,6 +48,9 @@ pub struct Asker {
 /// When the state directory does not allow it.
 pub fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::PermissionsExt as _;
+    if path.is_dir() {
+        return Err(io::Error::other(format!("{} is a directory; move it away", path.display())));
+    }
     match std::fs::remove_file(path) {
         Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
         Ok(()) | Err(_) => {}

@@ -122,7 +122,7 @@ impl Connect {
     fn token_file(&self) -> Result<Option<PathBuf>, Failure> {
         match (&self.token_file, &self.tenant) {
             (Some(file), _) => Ok(Some(file.clone())),
-            (None, Some(tenant)) => Ok(Some(self.place.open()?.tokens()?.join(format!("{tenant}.token")))),
+            (None, Some(tenant)) => Ok(Some(self.place.seen()?.token(tenant))),
             (None, None) => Ok(None),
         }
     }

@@ -62,7 +62,8 @@ impl Quickstart {
         let state = self.place.open()?;
         say::talk(&format!("state in {}", state.path().display()));
         self.tenant(&state).await?;
-        let token_file = state.tokens()?.join(format!("{}.token", self.user));
+        state.make_tokens()?;
+        let token_file = state.token(&self.user);
         let token = self.token(&state, &token_file).await?;
         let (config, _held) =
             faculties::serving(&self.backend, self.config(state, verbosity)?, &Notify::none()).await?;

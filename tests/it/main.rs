@@ -85,6 +85,9 @@ mod no_isolation;
 mod oauth_state;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]
+mod odd_files;
+#[cfg(test)]
+#[cfg(feature = "mcp-http")]
 mod operator;
 #[cfg(test)]
 #[cfg(feature = "mcp-http")]

@@ -21,8 +21,11 @@ impl Ballast {
 
     /// Makes the file if it is not there. That there is no room for it is no fault: it is then made another time.
     pub fn keep(&self) {
-        if self.0.symlink_metadata().is_ok_and(|found| found.len() >= BYTES) {
-            return;
+        match self.0.symlink_metadata() {
+            Ok(found) if found.is_file() && found.len() >= BYTES => return,
+            // What is no file gives no room, and might be waited for.
+            Ok(found) if !found.is_file() && fs::remove_file(&self.0).is_err() => return,
+            Ok(_) | Err(_) => {}
         }
         if self.fill().is_err() {
             let _ = fs::remove_file(&self.0);

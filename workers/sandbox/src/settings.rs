@@ -177,7 +177,7 @@ impl Settings {
     /// When it cannot be read, or says something that it cannot say.
     pub fn load(folder: &Path) -> Result<Self, SettingsError> {
         let path = folder.join(FILE);
-        let text = match fs::read(&path) {
+        let text = match kit::regular::look(&path).and_then(|()| fs::read(&path)) {
             Ok(text) => text,
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(SettingsError::Io { path, source }),

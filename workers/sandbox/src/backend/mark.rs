@@ -45,7 +45,7 @@ impl OtherBackend {
 /// Finds out whether this backend may be opened on a folder; blocking.
 pub(crate) fn check(folder: &Path, kind: &Kind) -> Result<Result<(), OtherBackend>, BackendError> {
     let mark = folder.join(MARK);
-    let known = match fs::read_to_string(&mark) {
+    let known = match kit::regular::look(&mark).and_then(|()| fs::read_to_string(&mark)) {
         Ok(text) => Some((text.trim_end().to_owned(), mark)),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
             let tenants = folder.join(TENANTS);

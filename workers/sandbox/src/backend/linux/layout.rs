@@ -277,10 +277,12 @@ pub(super) fn step(step: impl Into<String>) -> impl FnOnce(io::Error) -> Backend
 }
 
 fn open_lock(path: &Path) -> io::Result<File> {
+    kit::regular::look(path)?;
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    kit::regular::look(path)?;
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 

@@ -23,7 +23,7 @@ impl Home {
         let naming = || step(format!("look at {}", path.display()));
         let deadline = kit::clock::now() + LOOKING;
         loop {
-            let mut lock = match File::open(&path) {
+            let mut lock = match kit::regular::look(&path).and_then(|()| File::open(&path)) {
                 Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
                 other => other.map_err(naming())?,
             };
