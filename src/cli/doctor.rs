@@ -1,8 +1,10 @@
 //! `playground doctor`: what was tried, what came of it, and what to do.
 
+mod beside;
 mod host;
 mod smoke;
 
+use beside::Beside;
 use clap::Args;
 use kit::Tenant;
 use serde_json::json;
@@ -57,8 +59,19 @@ impl Doctor {
     }
 
     async fn examine(self) -> Result<u8, Failure> {
-        let state = self.place.open()?;
-        let mut checks = host::checks(&state, self.store.ledger(&self.place, &state)).await;
+        let meant = self.place.seen_or_possible()?;
+        // Looking makes nothing that stays.
+        let beside = if meant.path().exists() { None } else { Some(Beside::of(&meant)?) };
+        let state = match &beside {
+            Some(beside) => beside.state()?,
+            None => self.place.open()?,
+        };
+        let mut checks = vec![match &beside {
+            Some(_) => Check::ok("state", format!("{} is not there yet, and can be made", meant.path().display())),
+            // It would not have been opened otherwise.
+            None => Check::ok("state", format!("{} is private to its owner", state.path().display())),
+        }];
+        checks.extend(host::checks(&state, self.store.ledger(&self.place, &state)).await);
         checks.extend(self.ask(&state).await);
         let failed = checks.iter().filter(|check| check.result == Verdict::Fail).count();
         if self.json {

@@ -26,6 +26,12 @@ pub(super) enum Door {
     Own(Sandbox, Tasks, Lock, Option<Held>),
 }
 
+/// The state for a verb that looks at sandboxes. Jails and machines live with their host, and those of the original are
+/// there before any state is.
+pub(super) fn state_to_look(place: &Place, backend: &Backend) -> Result<StateDir, Failure> {
+    if backend.name(place)? == "linux" { place.seen() } else { place.open() }
+}
+
 impl Door {
     /// Finds the way. It opens the sandboxes here only when no service has them.
     pub(super) async fn open(state: &StateDir, place: &Place, backend: &Backend) -> Result<Self, Failure> {

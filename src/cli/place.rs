@@ -46,12 +46,23 @@ impl Place {
     /// The same for a verb that only looks: nothing is made, and a state that is not there is told.
     #[cfg(feature = "mcp-http")]
     pub(super) fn seen(&self) -> Result<StateDir, Failure> {
+        self.seen_if_there()?.map_or_else(|| Err(StateError::Absent(self.path()?).into()), Ok)
+    }
+
+    /// The same, where one that is not there is no fault.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn seen_if_there(&self) -> Result<Option<StateDir>, Failure> {
         let path = self.path()?;
-        if path.try_exists().unwrap_or(true) {
-            StateDir::look(&path).map_err(Failure::from)
-        } else {
-            Err(StateError::Absent(path).into())
+        if !path.try_exists().unwrap_or(true) {
+            return Ok(None);
         }
+        StateDir::look(&path).map(Some).map_err(Failure::from)
+    }
+
+    /// The same of a state that need not be there, where it could be made.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn seen_or_possible(&self) -> Result<StateDir, Failure> {
+        StateDir::look(&self.path()?).map_err(Failure::from)
     }
 
     /// Where the state lies, if it is there.

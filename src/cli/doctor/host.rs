@@ -12,10 +12,7 @@ use crate::identity::store::Ledger;
 use crate::state::StateDir;
 
 pub(super) async fn checks(state: &StateDir, ledger: Result<Ledger, Failure>) -> Vec<Check> {
-    let place = state.path().display();
     let mut checks = vec![
-        // It would not have been opened otherwise.
-        Check::ok("state", format!("{place} is private to its owner")),
         room(state.path()),
         match Settings::load(&state.sandbox()) {
             Ok(_) => Check::ok("settings", "settings.json can be used, or there is none"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::show;
 use crate::admin::words::{Answer, Request, Sandbox};
 use crate::cli::backend::Backend;
-use crate::cli::door::{Door, otherwise};
+use crate::cli::door::{self, Door, otherwise};
 use crate::cli::failure::Failure;
 use crate::cli::listing::{Listing, Row};
 use crate::cli::say;
@@ -36,8 +36,7 @@ struct Known {
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let StorePlace { place, store } = &self.listing.place;
-        // Jails and machines live with their host, and those of the original are there before any state is.
-        let state = if self.backend.name(place)? == "linux" { place.seen()? } else { place.open()? };
+        let state = door::state_to_look(place, &self.backend)?;
         let mut tenants: BTreeMap<_, (usize, Option<Sandbox>)> = BTreeMap::new();
         for credential in store::listed(&store.ledger(place, &state)?).await? {
             tenants.entry(credential.tenant).or_default().0 += 1;

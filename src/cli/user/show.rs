@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::admin::words::{Answer, Part, PileKept, Request, Shown};
 use crate::cli::backend::Backend;
-use crate::cli::door::{Door, otherwise};
+use crate::cli::door::{Door, otherwise, state_to_look};
 use crate::cli::failure::Failure;
 use crate::cli::oauth::{self, OAuthState};
 use crate::cli::place::Place;
@@ -49,7 +49,7 @@ struct Access {
 
 impl Show {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state = self.place.open()?;
+        let state = state_to_look(&self.place, &self.backend)?;
         let door = Door::open(&state, &self.place, &self.backend).await?;
         let answer = door.ask(Request::Show { tenant: self.name.clone() }).await;
         let closed = door.close().await;

@@ -127,7 +127,13 @@ fn problems_are_an_exit_code_of_their_own_and_name_their_fix() {
         command.args(more).env("PLAYGROUND_STATE", &state);
         run(command)
     };
-    doctor(&[]);
+    let whole = doctor(&[]);
+    let looked = checks(&whole);
+    assert!(looked.iter().any(|check| check.0 == "state" && check.1 == "ok"), "{looked:?}");
+    let left: Vec<_> = std::fs::read_dir(place.path()).expect("a folder").collect();
+    assert!(left.is_empty(), "looking makes nothing: {left:?}");
+    playground::state::StateDir::open(&state).expect("made");
+    std::fs::create_dir(state.join("sandbox")).expect("made");
     std::fs::write(state.join("sandbox/settings.json"), "{\"tenants\":{\"memroy\":1}}").expect("written");
     std::fs::write(state.join("tokens.json"), "nonsense").expect("written");
     let output = doctor(&["--smoke", "nobody"]);
