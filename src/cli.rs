@@ -48,6 +48,8 @@ mod inside;
 #[cfg(feature = "mcp-http")]
 mod invite;
 #[cfg(feature = "mcp-http")]
+mod label;
+#[cfg(feature = "mcp-http")]
 mod listing;
 mod mcp;
 #[cfg(feature = "mcp-http")]

@@ -19,7 +19,7 @@ use crate::state::StateDir;
 use crate::store::{ChangeError, Loose};
 
 /// The flag that names a store outside the state directory.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct Store {
     /// Credential store [default: tokens.json in the state directory].
     #[arg(long, value_name = "FILE", env = "PLAYGROUND_MCP_TOKENS")]
@@ -50,6 +50,14 @@ impl Store {
     pub(super) fn named(&self) -> Option<PathBuf> {
         // An empty variable means none, as in a shell script that leaves it unset.
         self.tokens.clone().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// The store as far as it is there: nothing is made.
+    pub(super) fn ledger_seen(&self, place: &Place) -> Result<Option<Ledger>, Failure> {
+        match self.elsewhere(place)? {
+            Some(path) => Ok(Some(Ledger::at(path, Loose::Warn))),
+            None => Ok(place.seen_if_there()?.map(|state| Ledger::at(state.credentials(), Loose::Refuse))),
+        }
     }
 
     /// The store of a verb that needs no more of the state than that.

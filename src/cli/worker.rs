@@ -29,6 +29,8 @@ use crate::manager::Notify;
 use crate::signal::StopSignals;
 use crate::worker::Loopback;
 
+pub(super) use registry::unusable;
+
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Worker {

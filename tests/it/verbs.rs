@@ -313,6 +313,20 @@ fn nothing_is_made_for_a_token_file_that_cannot_be_written() {
 }
 
 #[test]
+fn a_verb_that_looks_at_one_thing_makes_no_state_for_it() {
+    let place = tempfile::tempdir().expect("a folder");
+    let state = place.path().join("deep/state");
+    for line in ["user show alice", "connect cursor --tenant alice"] {
+        let mut command = playground(line.split(' '));
+        command.arg("--state").arg(&state);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(6), "{line}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("nothing was made"), "{line}: {}", text(&output.stderr));
+        assert!(!place.path().join("deep").exists(), "{line}");
+    }
+}
+
+#[test]
 fn a_token_for_a_tenant_that_is_not_there_says_so() {
     let place = tempfile::tempdir().expect("a folder");
     let mint = |more: &[&str]| {
@@ -327,6 +341,53 @@ fn a_token_for_a_tenant_that_is_not_there_says_so() {
     assert_eq!(text(&run(list).stdout), "nobody\t-\n", "a token and no sandbox");
     assert!(!mint(&["--catalogue", "native"]).contains("user create"));
     assert!(!mint(&["--tokens", store.to_str().expect("text")]).contains("user create"));
+}
+
+#[test]
+fn a_name_that_no_tenant_can_be_made_with_is_refused_unless_something_here_knows_it() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (state, list) = (place.path().join("state"), place.path().join("workers.json"));
+    let asked = |verb: &[&str], tenant: &str, more: &[&str]| {
+        let mut command = playground(verb);
+        command.arg("--state").arg(&state).arg(tenant).args(more);
+        run(command)
+    };
+    for verb in [&["token", "mint"][..], &["invite", "create"], &["invite", "--tenant"]] {
+        for tenant in ["al/ice", "alice ", "Alice", "al\u{ef}ce", &"x".repeat(33)] {
+            let output = match verb {
+                [verb, flag @ "--tenant"] => {
+                    let mut command = playground([verb, flag]);
+                    command.arg(tenant).arg("--state").arg(&state);
+                    run(command)
+                }
+                _ => asked(verb, tenant, &[]),
+            };
+            let told = text(&output.stderr);
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(6), 0), "{verb:?} {tenant}: {told}");
+            assert!(told.contains(&format!("`{tenant}`")) && told.contains("a-z, 0-9 and `-`"), "{told}");
+            assert!(told.contains("--workers FILE"), "what to do: {told}");
+        }
+    }
+    assert!(!state.exists(), "nothing was made");
+    for good in ["alice", &"x".repeat(32)] {
+        assert!(asked(&["token", "mint"], good, &[]).status.success());
+    }
+    let listed = r#"{"workers":[{"tenant":"Alice Smith","address":"127.0.0.1:8401","token_file":"a.key"}]}"#;
+    std::fs::write(&list, listed).expect("written");
+    let workers = ["--catalogue", "native", "--workers", list.to_str().expect("text")];
+    let output = asked(&["token", "mint"], "Alice Smith", &workers);
+    assert!(output.status.success(), "a native tenant's label may be any: {}", text(&output.stderr));
+    let output = asked(&["token", "mint"], "Alice Smyth", &workers);
+    assert_eq!(output.status.code(), Some(6), "and is compared exactly");
+    for verb in [["token", "mint"], ["invite", "create"]] {
+        let output = asked(&verb, "Alice Smith", &[]);
+        assert!(output.status.success(), "a tenant of the store is known: {}", text(&output.stderr));
+    }
+    let file = place.path().join("playground.toml");
+    std::fs::write(&file, "workers = \"workers.json\"\n").expect("written");
+    std::fs::write(&list, listed.replace("Alice Smith", "Bob B")).expect("written");
+    let output = asked(&["invite", "create"], "Bob B", &["--config", file.to_str().expect("text")]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

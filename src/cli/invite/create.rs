@@ -8,10 +8,11 @@ use kit::Tenant;
 use serde_json::json;
 
 use super::super::failure::Failure;
+use super::super::label::Known;
 use super::super::oauth::{self, OAuthState};
 use super::super::place::Place;
 use super::super::say;
-use super::super::store::Reserved;
+use super::super::store::{Reserved, Store};
 use super::super::token::{Expiry, rfc3339};
 use crate::oauth::documents::DocumentUrl;
 use crate::oauth::keeper::File;
@@ -81,6 +82,9 @@ struct More {
 
     #[command(flatten)]
     state: OAuthState,
+
+    #[command(flatten)]
+    known: Known,
 }
 
 struct Shown {
@@ -94,8 +98,9 @@ impl Create {
     }
 
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let out = self.out.map(Reserved::new).transpose()?;
         let Some(tenant) = self.name.or(self.tenant) else { return Ok(()) };
+        self.more.known.check(&tenant, &self.more.place, &Store::default()).await?;
+        let out = self.out.map(Reserved::new).transpose()?;
         self.more.make(tenant, self.uses.unwrap_or(1), Shown { out, json: self.json }).await
     }
 }
@@ -103,6 +108,7 @@ impl Create {
 impl Original {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let Some(tenant) = self.tenant else { return Ok(()) };
+        self.more.known.check(&tenant, &self.more.place, &Store::default()).await?;
         self.more.make(tenant, 1, Shown { out: None, json: false }).await
     }
 }

@@ -7,6 +7,7 @@ use kit::Tenant;
 
 use super::super::backend::Backend;
 use super::super::failure::{Code, Failure};
+use super::super::label::Known;
 use super::super::place::Place;
 use super::super::say;
 use super::super::store::{self, Reserved, Store};
@@ -63,6 +64,9 @@ pub(super) struct Mint {
     store: Store,
 
     #[command(flatten)]
+    known: Known,
+
+    #[command(flatten)]
     backend: Backend,
 }
 
@@ -76,6 +80,7 @@ enum Opens {
 
 impl Mint {
     pub(super) async fn run(self) -> Result<(), Failure> {
+        self.known.check(&self.tenant, &self.place, &self.store).await?;
         let out = self.out.map(Reserved::new).transpose()?;
         let ledger = self.store.ledger_of(&self.place)?;
         // Another store may belong to a state that is not ours to look at.

@@ -143,7 +143,7 @@ impl Held {
     }
 }
 
-pub(super) fn unusable(faults: Vec<ManifestFault>) -> Failure {
+pub(in crate::cli) fn unusable(faults: Vec<ManifestFault>) -> Failure {
     Failure::all(faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration)))
 }
 
