@@ -43,6 +43,7 @@ mod token;
 
 pub use destination::{BadDestination, sendable};
 pub use event::{Event, What};
+pub use metadata::Advice;
 pub use pages::tokens_alone;
 pub use public_url::{BadPublicUrl, PublicUrl};
 pub use route::Route;

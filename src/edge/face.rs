@@ -9,7 +9,7 @@ use http::header::HOST;
 
 use super::Head;
 use super::names::Names;
-use crate::oauth::Service;
+use crate::oauth::{Advice, Service};
 
 /// What a door shows, whatever name is asked for there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,9 +41,9 @@ impl Faces {
         self.logins.as_ref().filter(|_| !self.bearer_only.has(authority(head)))
     }
 
-    /// Where a client that is refused finds out how to log in.
-    pub(crate) fn metadata(&self, head: &Head) -> Option<String> {
-        Some(self.logins(head)?.resource_address(authority(head), head.uri.path()))
+    /// How a client that is refused can log in.
+    pub(crate) fn advice(&self, head: &Head) -> Option<Advice> {
+        Some(self.logins(head)?.advice(authority(head), head.uri.path()))
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
             Some(Service::for_test(url)),
         );
         let request = http::Request::get(path).header("host", host).body("").expect("a request");
-        faces.metadata(Accepted::for_test(request).head())
+        faces.advice(Accepted::for_test(request).head()).map(|advice| advice.metadata)
     }
 
     #[test]
@@ -85,6 +85,6 @@ mod tests {
     #[test]
     fn without_logins_there_is_one_face() {
         let request = http::Request::get("/mcp").header("host", "mcp.example").body("").expect("a request");
-        assert_eq!(Faces::new(&[], &[], None).metadata(Accepted::for_test(request).head()), None);
+        assert_eq!(Faces::new(&[], &[], None).advice(Accepted::for_test(request).head()), None);
     }
 }

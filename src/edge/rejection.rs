@@ -17,6 +17,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, 
 use http_body_util::{BodyExt, Full};
 
 use crate::edge::{Answer, Reference, RequestId};
+use crate::oauth::Advice;
 use fault::Fault;
 
 pub(crate) use cause::Cause;
@@ -35,15 +36,15 @@ impl Rejection {
         Self { cause, id: id.cloned() }
     }
 
-    /// The answer a client gets, which may be told where it finds out how to log in.
-    pub(crate) fn render(&self, reference: Reference, metadata: Option<&str>) -> Answer {
+    /// The answer a client gets, which may be told how to log in.
+    pub(crate) fn render(&self, reference: Reference, login: Option<&Advice>) -> Answer {
         let status = self.cause.status();
         let mut answer = Response::new(Full::new(self.body(reference)).map_err(|never| match never {}).boxed_unsync());
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(challenge) = self.cause.challenge(metadata) {
+        if let Some(challenge) = self.cause.challenge(login) {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(seconds) = self.cause.retry_after() {

@@ -9,21 +9,38 @@ use super::route::{AUTHORIZE, REGISTER, REVOKE, Route, TOKEN};
 use super::scope;
 use super::{PublicUrl, Settings};
 
+/// What a client that is refused is told of logging in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The document that says who lets it in.
+    pub metadata: String,
+    /// What it has to ask for; nothing where that is not known.
+    pub scope: Option<String>,
+}
+
 /// RFC 9728. A resource is called what its client calls it: the document at the origin's place names the origin, and that
 /// at the endpoint's the endpoint, both by the name of ours by which it reached them.
 pub(super) fn resource(settings: &Settings, reached: &PublicUrl, route: Route) -> Value {
     let url = &settings.public_url;
     let external = settings.external.as_ref();
-    let scopes =
-        external.map_or_else(|| vec![scope::MCP], |external| external.scopes.iter().map(String::as_str).collect());
     let path = if route == Route::Endpoint { "/mcp" } else { "" };
-    json!({
+    let mut document = json!({
         "resource": reached.at(path),
         "authorization_servers": [external.map_or(url.as_str(), |external| &external.issuer)],
-        "scopes_supported": scopes,
         "bearer_methods_supported": ["header"],
         "resource_name": url.authority(),
-    })
+    });
+    let scopes = scopes(settings);
+    if let (false, Some(document)) = (scopes.is_empty(), document.as_object_mut()) {
+        document.insert("scopes_supported".to_owned(), scopes.into());
+    }
+    document
+}
+
+/// What a client has to ask for. The scopes of another server are its own, and only an operator knows of any.
+pub(super) fn scopes(settings: &Settings) -> Vec<&str> {
+    let external = settings.external.as_ref();
+    external.map_or_else(|| vec![scope::MCP], |external| external.scopes.iter().map(String::as_str).collect())
 }
 
 /// RFC 8414, with what RFC 9207 and client id metadata documents add.

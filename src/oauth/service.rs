@@ -24,7 +24,7 @@ use super::reply::{self, Reply};
 use super::seal::Seal;
 use super::state::{Change, ClientId, Denied, Outcome};
 use super::token::Trade;
-use super::{PublicUrl, Route, Settings, caller, metadata, register, revoke, token};
+use super::{Advice, PublicUrl, Route, Settings, caller, metadata, register, revoke, token};
 
 /// Clones share all of it.
 #[derive(Clone)]
@@ -119,10 +119,14 @@ impl Service {
         self.pages().landing()
     }
 
-    /// Where a client that asked for this path without a token finds out how to log in.
+    /// What a client that asked for this path without a token is told.
     #[must_use]
-    pub fn resource_address(&self, authority: &str, path: &str) -> String {
-        metadata::resource_address(self.reached_at(authority), path)
+    pub fn advice(&self, authority: &str, path: &str) -> Advice {
+        let scopes = metadata::scopes(&self.settings).join(" ");
+        Advice {
+            metadata: metadata::resource_address(self.reached_at(authority), path),
+            scope: (!scopes.is_empty()).then_some(scopes),
+        }
     }
 
     /// The address by which a client has reached this server: a resource is called what its client calls it (RFC 9728, 3.3).

@@ -4,10 +4,10 @@ use http::StatusCode;
 use http::header::HeaderValue;
 
 use super::Cause;
-use crate::oauth::scope;
+use crate::oauth::{Advice, scope};
 
 impl Cause {
-    pub(super) fn challenge(&self, metadata: Option<&str>) -> Option<HeaderValue> {
+    pub(super) fn challenge(&self, login: Option<&Advice>) -> Option<HeaderValue> {
         // RFC 6750, 3.1: no error code when the request carried no credential at all.
         let error = if *self == Self::BadCredential {
             Some(r#"error="invalid_token""#.to_owned())
@@ -19,11 +19,13 @@ impl Cause {
             return None;
         };
         // RFC 9728, 5.1. The address is the configuration's, and has no byte that could end the quotes.
-        let place = metadata.map(|address| format!(r#"resource_metadata="{address}""#));
+        let place = login.map(|login| format!(r#"resource_metadata="{}""#, login.metadata));
         let wanted = if let Self::LacksScopes(wanted) = self {
             Some(wanted.join(" "))
+        } else if let Some(login) = login {
+            login.scope.clone()
         } else {
-            (place.is_some() || *self == Self::OutOfScope).then(|| scope::MCP.to_owned())
+            (*self == Self::OutOfScope).then(|| scope::MCP.to_owned())
         };
         let wanted = wanted.map(|wanted| format!(r#"scope="{wanted}""#));
         let said: Vec<_> = error.into_iter().chain(place).chain(wanted).collect();

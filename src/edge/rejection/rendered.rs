@@ -56,13 +56,13 @@ where
         let reference = request.head().reference;
         let notes = Arc::clone(&request.head().notes);
         let origin = self.outer.cors.listed(&request.head().headers);
-        let metadata = self.outer.faces.metadata(request.head());
+        let login = self.outer.faces.advice(request.head());
         let served = self.inner.call(request);
         Box::pin(async move {
             let mut answer = served.await.unwrap_or_else(|rejection| {
                 rejection.log();
                 notes.is_refused(&rejection.cause);
-                rejection.render(reference, metadata.as_deref())
+                rejection.render(reference, login.as_ref())
             });
             if let Some(origin) = origin {
                 cors::name(&mut answer, origin);

@@ -44,6 +44,8 @@ pub enum BadSettings {
     NoTenantClaim,
     #[error("algorithms: name at least one, such as RS256 or ES256")]
     NoAlgorithm,
+    #[error("scopes: `{0}` is none; each is visible ASCII without spaces, quotes and backslashes")]
+    Scope(String),
 }
 
 /// A word that names no algorithm which may be allowed.
@@ -66,8 +68,13 @@ impl Settings {
         if self.algorithms.is_empty() {
             return Err(BadSettings::NoAlgorithm);
         }
-        Ok(())
+        self.scopes.iter().find(|scope| !is_scope(scope)).map_or(Ok(()), |bad| Err(BadSettings::Scope(bad.clone())))
     }
+}
+
+/// RFC 6749, 3.3. Clients are told them within quotes.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
 impl Signing {
@@ -155,5 +162,12 @@ mod tests {
         assert_eq!(check(|bad| bad.audience = vec![String::new()]), BadSettings::NoAudience);
         assert_eq!(check(|bad| bad.tenant_claim.clear()), BadSettings::NoTenantClaim);
         assert_eq!(check(|bad| bad.algorithms.clear()), BadSettings::NoAlgorithm);
+        for odd in ["", "a b", "a\"b", "a\\b", "\u{e4}"] {
+            let mut settings = good.clone();
+            settings.scopes = vec!["good:1.2/x".to_owned(), odd.to_owned()];
+            assert_eq!(settings.check(), Err(BadSettings::Scope(odd.to_owned())));
+            settings.scopes.pop();
+            assert_eq!(settings.check(), Ok(()));
+        }
     }
 }

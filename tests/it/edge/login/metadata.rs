@@ -86,6 +86,30 @@ async fn the_challenge_says_where_to_look_and_names_no_more_than_is_needed() {
 }
 
 #[tokio::test]
+async fn where_another_server_logs_clients_in_the_scopes_that_are_asked_for_are_its_own() {
+    let place = r#"resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp""#;
+    for (scopes, listed, told) in [
+        (vec![], None, format!("Bearer {place}")),
+        (vec!["use", "more"], Some(json!(["use", "more"])), format!(r#"Bearer {place}, scope="use more""#)),
+    ] {
+        let external = playground::oauth::issuer::Settings {
+            issuer: "https://auth.example/realm".to_owned(),
+            audience: vec!["https://mcp.example".to_owned()],
+            jwks_url: None,
+            tenant_claim: "tenant".to_owned(),
+            algorithms: playground::oauth::issuer::Signing::usual(),
+            scopes: scopes.into_iter().map(str::to_owned).collect(),
+            allow_private: false,
+        };
+        let edge = edge_with(playground::oauth::Settings { external: Some(external), ..settings() }).await;
+        let refused = ask(&edge, "POST", "/mcp", &[("Authorization", ABSENT)], Some(INIT)).await;
+        assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some(told.as_str())));
+        let document = ask(&edge, "GET", "/.well-known/oauth-protected-resource/mcp", &[], None).await.json();
+        assert_eq!(document.get("scopes_supported"), listed.as_ref());
+    }
+}
+
+#[tokio::test]
 async fn no_byte_of_what_a_caller_says_is_in_a_document() {
     let edge = edge().await;
     let said = [
