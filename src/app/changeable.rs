@@ -54,6 +54,7 @@ pub(super) fn reread(first: Config, again: Again) -> Reread {
             Err(fault) => return Reading { stamps: Stamps::of(files(&first)), fresh: Err(kit::chain(&*fault)) },
         };
         let Read { stamps, read } = read(&config);
+        tls_files::loose(&config.tls).for_each(|warning| tracing::warn!("{warning}"));
         let fresh = read.map(|changeable| fresh(&first, &config, changeable, now));
         Reading { stamps, fresh: fresh.map_err(|fault| kit::chain(&fault)) }
     })

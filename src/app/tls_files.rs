@@ -1,6 +1,7 @@
 //! Certificates and their keys as an operator gives them: two files each, tried before anything serves.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kit::Secret;
@@ -91,10 +92,6 @@ pub(super) fn read(tls: &Tls) -> Result<Pem, TlsFault> {
     let name = tls.certificate.display().to_string();
     let pem = Pem { name, certificates: text(&tls.certificate)?, key: Secret::new(text(&tls.key)?) };
     check(tls, &pem)?;
-    if others_can_read(&tls.key) {
-        let key = tls.key.display();
-        tracing::warn!(%key, "others can read the certificate's private key; run: chmod 600 {key}");
-    }
     Ok(pem)
 }
 
@@ -142,9 +139,13 @@ fn check(_tls: &Tls, _pem: &Pem) -> Result<(), TlsFault> {
     Err(TlsFault::NotBuilt)
 }
 
-/// A group may be let in on purpose; everybody never is.
+/// What to know of each key that others can read: a group may be let in on purpose; everybody never is.
+pub(super) fn loose(pairs: &[Tls]) -> impl Iterator<Item = String> {
+    let keys = pairs.iter().map(|pair| &pair.key).filter(|key| others_can_read(key)).map(|key| key.display());
+    keys.map(|key| format!("others can read the certificate's private key in {key}; run: chmod 600 {key}"))
+}
+
 fn others_can_read(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
 }
 

@@ -2,7 +2,9 @@
 
 #[cfg(feature = "tls")]
 mod certificates;
+mod issuer;
 
+use super::tls_files;
 use crate::config::Config;
 use crate::oauth::keeper::File;
 use crate::state::StateDir;
@@ -18,6 +20,8 @@ pub fn warnings(config: &Config) -> Vec<String> {
     }));
     #[cfg(feature = "tls")]
     warnings.extend(certificates::warnings(config, kit::clock::since_epoch()));
+    warnings.extend(tls_files::loose(&config.tls));
+    warnings.extend(issuer::warning(config));
     warnings.extend(grants_for_others(config));
     warnings
 }

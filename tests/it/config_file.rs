@@ -241,6 +241,42 @@ fn a_program_is_told_every_warning_that_a_person_is_and_none_where_there_is_none
     }
 }
 
+#[test]
+fn an_issuer_at_an_address_that_is_never_asked_is_warned_of() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = place(&worker, "");
+    let told = |said: &str| {
+        let external = format!("[oauth.external]\naudience = \"a\"\ntenant_claim = \"t\"\n{said}\n");
+        write(place.path(), &native(&worker, &external));
+        let output = check(place.path(), &[]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        text(&output.stderr)
+    };
+    let allow = "say allow_private = true in [oauth.external]";
+    let (here, inside) = ("issuer = \"https://127.0.0.1:8443/realm\"", "issuer = \"https://10.1.2.3/realm\"");
+    let apart = "issuer = \"https://auth.example\"\njwks_url = \"https://[fd00::1]/keys\"";
+    for (said, warned) in [
+        (here.to_owned(), "is at a loopback address"),
+        (here.replace("127.0.0.1", "[::1]"), "is at a loopback address"),
+        (here.replace("127.0.0.1", "localhost"), "is at a loopback address"),
+        (format!("{here}\nallow_private = true"), "name an address of it that is public"),
+        (inside.to_owned(), allow),
+        (apart.to_owned(), "jwks_url = \"https://[fd00::1]/keys\" is at a private address"),
+        (inside.replace("10.1.2.3", "169.254.169.254"), "a cloud's metadata address"),
+    ] {
+        assert!(told(&said).contains(warned), "{said}: {}", told(&said));
+    }
+    for said in [
+        format!("{inside}\nallow_private = true"),
+        format!("{apart}\nallow_private = true"),
+        inside.replace("10.1.2.3", "9.1.2.3"),
+        format!("{here}\njwks_url = \"https://auth.example/keys\""),
+        inside.replace("10.1.2.3", "localhost.example"),
+    ] {
+        assert!(!told(&said).contains("is at"), "{said}: {}", told(&said));
+    }
+}
+
 #[cfg(feature = "tls")]
 #[test]
 fn a_certificate_for_other_names_or_that_ends_soon_is_warned_of() {

@@ -1,16 +1,21 @@
 //! A certificate and a key that cannot be served: each is named, with what to do.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::edge::certificate::Certificate;
 use crate::fake_worker::{FakeWorker, Manner};
-use crate::process::{PATIENCE, Service, playground};
+use crate::process::{PATIENCE, Service, playground, run, text};
 
-fn serve(place: &Path) -> Service {
-    let mut command = playground(["serve", "--bind", "127.0.0.1:0", "--tokens", "tokens.json", "--backend", "jail"]);
+fn command(verb: &str, place: &Path) -> Command {
+    let mut command = playground([verb, "--bind", "127.0.0.1:0", "--tokens", "tokens.json", "--backend", "jail"]);
     command.args(["--faculties-workers", "workers.json", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
     command.current_dir(place);
-    Service::start(command)
+    command
+}
+
+fn serve(place: &Path) -> Service {
+    Service::start(command("serve", place))
 }
 
 #[test]
@@ -48,9 +53,13 @@ fn a_key_that_everybody_can_read_is_served_with_a_warning() {
         std::fs::write(place.path().join("cert.pem"), ours.pem()).expect("written");
         std::fs::write(&key, ours.key_pem()).expect("written");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("changed");
+        let checked = run(command("check-config", place.path()));
+        assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+        assert_eq!(text(&checked.stderr).contains("warning: others can read"), warned, "{checked:?}");
         let mut service = serve(place.path());
         service.line_with("ready https://");
-        assert_eq!(service.log.iter().any(|line| line.contains("chmod 600 key.pem")), warned, "{:?}", service.log);
+        let told = service.log.iter().filter(|line| line.contains("chmod 600 key.pem")).count();
+        assert_eq!(told, usize::from(warned), "once: {:?}", service.log);
         service.stop();
     }
 }
