@@ -42,7 +42,7 @@ pub enum BuildError {
         #[source]
         fault: Box<BuildError>,
     },
-    #[error("{} faults", .0.len())]
+    #[error("{} faults: {}", .0.len(), first(.0))]
     Several(Vec<BuildError>),
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -62,6 +62,14 @@ pub enum BuildError {
     Trust(#[from] TrustFault),
     #[error("the service did not start")]
     Ended(Outcome),
+}
+
+/// Each with its causes, as far as one line is one that somebody reads.
+fn first(faults: &[BuildError]) -> String {
+    let told: Vec<_> = faults.iter().take(MOST_TOLD).map(|fault| kit::chain(fault)).collect();
+    let more = faults.len().saturating_sub(MOST_TOLD);
+    let more = if more == 0 { String::new() } else { format!("; and {more} more, which check-config shows") };
+    format!("{}{more}", told.join("; "))
 }
 
 impl BuildError {
@@ -87,3 +95,6 @@ impl BuildError {
 pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
     move |source| BuildError::Io(what, source)
 }
+
+/// Of several at once.
+const MOST_TOLD: usize = 4;

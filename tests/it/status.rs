@@ -105,6 +105,39 @@ fn what_could_not_be_taken_up_is_a_problem_until_it_is() {
 }
 
 #[test]
+fn a_key_file_that_became_garbage_is_a_problem_by_name_and_each_is_named() {
+    let worker = FakeWorker::start(Manner::Answers);
+    let place = tempfile::tempdir().expect("a folder");
+    worker.write(place.path());
+    let mut service = serve(place.path());
+    let address = service.ready();
+    let key = place.path().join("state/session.key");
+    let good = std::fs::read(&key).expect("there");
+    kit::durable::replace(&key, 0o600, b"garbage").expect("written");
+    service.line_with("cannot be taken up");
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(5), "{said}");
+    let reload = "problem\tthe last reload failed and nothing was changed: ";
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.starts_with(reload) && first.contains("session.key does not hold session keys"), "{said}");
+    kit::durable::replace(&place.path().join("w.key"), 0o600, b"garbage").expect("written");
+    service.line_with("2 faults: ");
+    let (code, said) = status(place.path(), &["--json"]);
+    assert_eq!(code, Some(5), "{said}");
+    let object: Value = serde_json::from_str(&said).expect("one object");
+    let first = object["problems"][0].as_str().unwrap_or_default();
+    assert!(first.contains("session.key") && first.contains("w.key"), "each is named: {said}");
+    assert_eq!(post(address, "/", Some(PUBLIC), &[], INITIALIZE).status, 200, "and what was read before is served");
+    let mut asked = playground(["status", "--state", "state", "--tokens", "tokens.json"]);
+    asked.current_dir(place.path());
+    assert!(!text(&run(asked).stdout).contains("garbage"), "of a key nothing is shown");
+    kit::durable::replace(&key, 0o600, &good).expect("written");
+    service.stop();
+    let (code, said) = status(place.path(), &[]);
+    assert_eq!(code, Some(4), "{said}");
+}
+
+#[test]
 fn a_store_that_cannot_be_read_is_named_and_the_rest_is_shown() {
     let worker = FakeWorker::start(Manner::Answers);
     let place = tempfile::tempdir().expect("a folder");
