@@ -4,6 +4,7 @@
 
 mod error;
 pub mod file;
+mod hsts;
 mod places;
 
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::worker::entry::Entry;
 use crate::worker::terms::Bounds;
 
 pub use error::{FileError, FileFault};
+pub use hsts::Hsts;
 pub use places::Places;
 
 /// A whole service.
@@ -30,6 +32,8 @@ pub struct Config {
     pub bind: SocketAddr,
     /// Where plain HTTP is sent from to the names of `hosts` over HTTPS.
     pub redirect_bind: Option<SocketAddr>,
+    /// What browsers are told of HTTPS [default: as the redirect says].
+    pub hsts: Option<Hsts>,
     /// Where clients with a token connect that must find nothing of logging in.
     pub bearer_bind: Option<SocketAddr>,
     /// Without one, sessions end with the process and there is no operator socket.
@@ -164,6 +168,13 @@ impl Config {
     #[must_use]
     pub fn speaks_tls(&self) -> bool {
         !self.tls.is_empty() || self.acme.is_some()
+    }
+
+    /// For how long browsers are told to come by HTTPS alone; nothing where HTTPS is somebody else's.
+    #[must_use]
+    pub fn https_alone(&self) -> Option<Duration> {
+        let hsts = self.hsts.unwrap_or_else(|| Hsts::usual(self.redirect_bind.is_some()));
+        hsts.told().filter(|_| self.speaks_tls())
     }
 }
 

@@ -267,6 +267,7 @@ fn limits(config: &Config) -> edge::Config {
     limits.sessions.most = config.limits.sessions;
     limits.sessions.most_per_tenant = config.limits.sessions_per_tenant;
     limits.sessions.idle = config.limits.session_idle;
+    limits.answers.https_alone = config.https_alone();
     limits.stop.drain = config.limits.drain;
     limits
 }

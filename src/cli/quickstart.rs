@@ -198,6 +198,7 @@ impl Quickstart {
             acme: None,
             acme_trust: None,
             redirect_bind: None,
+            hsts: None,
             bearer_bind: None,
             limits: Limits::default(),
             edge_user: EdgeUser::Default,

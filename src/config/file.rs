@@ -23,7 +23,7 @@ use serde::de::IgnoredAny;
 use toml::de::DeTable;
 
 use super::error::{FileError, FileFault};
-use super::{Places, Worker};
+use super::{Hsts, Places, Worker};
 use crate::acme::Proof;
 use crate::edge::network::Network;
 use crate::manager::credential;
@@ -45,6 +45,8 @@ pub struct File {
     pub redirect_bind: Option<SocketAddr>,
     #[serde(deserialize_with = "values::address")]
     pub bearer_bind: Option<SocketAddr>,
+    #[serde(deserialize_with = "values::hsts")]
+    pub hsts: Option<Hsts>,
     pub state: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub admin: Option<PathBuf>,

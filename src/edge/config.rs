@@ -143,6 +143,8 @@ pub struct Answers {
     pub drain: Duration,
     /// Answers that are read whole, such as the one to `initialize`.
     pub most_buffered_bytes: usize,
+    /// For how long browsers are told to come by HTTPS alone. None: they are told nothing. To be said over TLS alone.
+    pub https_alone: Option<Duration>,
     /// Kept connections to one worker, and how long: below the 5 s after which common servers close them.
     pub most_pooled: usize,
     pub pool_idle: Duration,
@@ -291,6 +293,7 @@ impl Default for Answers {
             comment: Duration::from_secs(15),
             drain: Duration::from_secs(31 * 60),
             most_buffered_bytes: 1024 * 1024,
+            https_alone: None,
             most_pooled: 32,
             pool_idle: Duration::from_secs(4),
         }

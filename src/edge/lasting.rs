@@ -139,7 +139,7 @@ impl Lasting {
         let faces = face::Faces::new(&config.requests.hosts, &config.requests.bearer_hosts, logins);
         Ok(BoxCloneSyncService::new(
             ServiceBuilder::new()
-                .layer(rejection::Rendered::new(cors, faces.clone()))
+                .layer(rejection::Rendered::new(cors, faces.clone(), config.answers.https_alone))
                 .layer(gate::Gated::new(limits::Limits::new(config)))
                 .layer(Intercepting(login::Login::new(faces, login)))
                 .layer(Intercepting(cors::Preflights))

@@ -40,6 +40,21 @@ fn plain_http_is_redirected_where_the_ready_line_says() {
 }
 
 #[test]
+fn browsers_cannot_be_told_of_https_where_it_is_not_the_edges_own() {
+    let place = tempfile::tempdir().expect("a folder");
+    FakeWorker::start(Manner::Answers).write(place.path());
+    let checked = |file: &str| {
+        std::fs::write(place.path().join("p.toml"), file).expect("written");
+        let mut command = playground(["check-config", "--config", "p.toml", "--state", "state"]);
+        command.args(["--workers", "workers.json"]).current_dir(place.path());
+        text(&run(command).stdout)
+    };
+    assert!(checked("hsts = \"180d\"").contains("`hsts` needs HTTPS in the edge itself"));
+    assert!(!checked("hsts = \"off\"").contains("hsts"));
+    assert!(checked("hsts = \"ever\"").contains("p.toml:1:8: "), "{}", checked("hsts = \"ever\""));
+}
+
+#[test]
 fn a_redirect_to_nowhere_is_a_fault_of_the_configuration() {
     let place = tempfile::tempdir().expect("a folder");
     for (more, wants) in [(&TLS[..], "needs `hosts`"), (&["--host", "localhost"], "needs HTTPS in the edge itself")] {

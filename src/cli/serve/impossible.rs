@@ -23,6 +23,12 @@ pub(super) fn faults(config: &Config, file: &File) -> Vec<Failure> {
             "say [tls] or --tls-cert and --tls-key, or [acme], or leave redirect_bind out; a second socket of systemd is one too",
         ));
     }
+    if config.hsts.is_some_and(|hsts| hsts.told().is_some()) && !is_known {
+        faults.push(told(
+            "`hsts` needs HTTPS in the edge itself: over plain HTTP no browser heeds it",
+            "say [tls] or [acme]; or leave hsts out, and have it said by the proxy that speaks HTTPS",
+        ));
+    }
     let other_doors = [("redirect_bind", config.redirect_bind), ("bearer_bind", config.bearer_bind)];
     for (key, address) in other_doors {
         if address == Some(config.bind) && config.bind.port() != 0 {

@@ -88,6 +88,7 @@ impl Serve {
         let admin_socket = self.admin_socket.clone().or_else(|| file.admin.clone());
         let config = Config {
             redirect_bind: self.redirect_bind.or(file.redirect_bind),
+            hsts: file.hsts,
             bearer_bind: self.bearer_bind.or(file.bearer_bind),
             proxy_protocol: self.proxy_protocol || file.proxy_protocol == Some(true),
             client_ca: self.tls_client_ca.clone().or_else(|| file.tls.as_ref()?.client_ca.clone()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::config::Hsts;
 use crate::spelled::{self, Misspelled};
 
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
@@ -14,6 +15,10 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Socke
 
 pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     parsed(from, spelled::duration).map(Some)
+}
+
+pub(super) fn hsts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hsts>, D::Error> {
+    parsed(from, str::parse).map(Some)
 }
 
 pub(super) fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {

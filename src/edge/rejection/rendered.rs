@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use http::header::{HeaderValue, STRICT_TRANSPORT_SECURITY};
 use tower::{Layer, Service};
 
 use crate::edge::cors::{self, Cors};
@@ -17,6 +19,7 @@ use crate::edge::{Accepted, Answer, Rejection};
 pub(crate) struct Rendered {
     cors: Cors,
     faces: Faces,
+    https_alone: Option<HeaderValue>,
 }
 
 #[derive(Clone)]
@@ -26,8 +29,10 @@ pub(crate) struct Rendering<S> {
 }
 
 impl Rendered {
-    pub(crate) fn new(cors: Cors, faces: Faces) -> Self {
-        Self { cors, faces }
+    pub(crate) fn new(cors: Cors, faces: Faces, https_alone: Option<Duration>) -> Self {
+        // Never for the names below ours, which may be other people's.
+        let told = |time: Duration| HeaderValue::from_str(&format!("max-age={}", time.as_secs())).ok();
+        Self { cors, faces, https_alone: https_alone.and_then(told) }
     }
 }
 
@@ -57,6 +62,7 @@ where
         let notes = Arc::clone(&request.head().notes);
         let origin = self.outer.cors.listed(&request.head().headers);
         let login = self.outer.faces.advice(request.head());
+        let https_alone = self.outer.https_alone.clone();
         let served = self.inner.call(request);
         Box::pin(async move {
             let mut answer = served.await.unwrap_or_else(|rejection| {
@@ -66,6 +72,9 @@ where
             });
             if let Some(origin) = origin {
                 cors::name(&mut answer, origin);
+            }
+            if let Some(told) = https_alone {
+                answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, told);
             }
             Ok(answer)
         })

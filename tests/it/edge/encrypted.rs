@@ -61,6 +61,33 @@ async fn both_protocols_are_offered_and_served() {
 }
 
 #[tokio::test]
+async fn browsers_are_told_of_https_in_every_answer_where_it_is_said_and_in_none_else() {
+    let (worker, certificate) = (Worker::plain().await, Certificate::new());
+    for (said, told) in [
+        (None, None),
+        (Some(Duration::ZERO), Some("strict-transport-security: max-age=0")),
+        (Some(Duration::from_secs(15_552_000)), Some("strict-transport-security: max-age=15552000")),
+    ] {
+        let setting = Setting::sandbox(&worker).tls(identity(&certificate));
+        let edge = setting.with(|config| config.answers.https_alone = said).start().await;
+        for (request, status) in [
+            ("GET /mcp HTTP/1.1\r\nHost: edge.example", "401"),
+            ("GET /healthz HTTP/1.1\r\nHost: edge.example", "200"),
+            ("BREW /mcp HTTP/1.1\r\nHost: edge.example", "405"),
+        ] {
+            let mut stream = connect(&edge, &certificate, &[]).await;
+            stream.write_all(format!("{request}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let _ = within(stream.read_to_end(&mut answer)).await;
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+            let found = answer.lines().find(|line| line.starts_with("strict-transport"));
+            assert_eq!(found, told, "{request}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_does_not_shake_hands_is_let_go_and_keeps_nobody_waiting() {
     let (worker, certificate) = (Worker::plain().await, Certificate::new());
     let edge = Setting::sandbox(&worker)
