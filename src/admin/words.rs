@@ -12,6 +12,7 @@ use sandbox::backend::Terminal;
 use sandbox::settings::TenantSettings;
 use serde::{Deserialize, Serialize};
 
+use super::ending::Ending;
 use crate::edge::{LiveSession, SessionName};
 
 /// What an operator asks.
@@ -185,40 +186,6 @@ pub enum Verdict {
     /// A guarantee about which nothing is known.
     #[serde(rename = "not-tried")]
     NotTried,
-}
-
-/// How a command ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
-    Code(i32),
-    Signal(i32),
-    OutOfMemory,
-    /// With the tenant's other processes, whose files took up more than they may.
-    OverQuota,
-    /// Under it, its sandbox was stopped.
-    SandboxEnded,
-    /// It was ended with all that it had started, since its time was over.
-    TimedOut,
-    /// The same, since the operator wished so.
-    Cancelled,
-    /// It was to be ended, and its end cannot be proven.
-    Unproven(String),
-}
-
-impl std::fmt::Display for Ending {
-    /// Continues a sentence that names the command.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "ended with exit code {code}"),
-            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
-            Self::OutOfMemory => f.write_str("was ended by the kernel: the tenant's memory is used up"),
-            Self::OverQuota => f.write_str("was ended: the tenant's files take up more than they may"),
-            Self::SandboxEnded => f.write_str("was ended: the sandbox was stopped under it"),
-            Self::TimedOut => f.write_str("was ended: its time was over"),
-            Self::Cancelled => f.write_str("was ended by whoever had started it"),
-            Self::Unproven(why) => write!(f, "was to be ended, which is not proven: {why}"),
-        }
-    }
 }
 
 /// How a tenant's pile is kept.

@@ -2,6 +2,7 @@
 
 mod address;
 mod clients;
+mod fill;
 
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ use super::place::Place;
 use super::say;
 use crate::config::file::File;
 use address::Address;
-use clients::{CLIENTS, Client, Fill};
+use clients::{CLIENTS, Client};
+use fill::Fill;
 
 /// Print the address and the configuration for a client, with a token and by logging in, as far as it can do either.
 ///

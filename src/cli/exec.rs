@@ -13,7 +13,8 @@ use super::door::{Conversation, Door, otherwise};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled, streams};
-use crate::admin::words::{Answer, Ending, Further, Request, Run};
+use crate::admin::ending::Ending;
+use crate::admin::words::{Answer, Further, Request, Run};
 use crate::audit::acts::Act;
 use crate::signal::StopSignals;
 

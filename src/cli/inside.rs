@@ -13,7 +13,8 @@ use super::door::{Door, otherwise};
 use super::exec::until_ended;
 use super::failure::{Code, Failure};
 use super::streams::{self, PourError};
-use crate::admin::words::{Answer, Ending, Further, Request, Run};
+use crate::admin::ending::Ending;
+use crate::admin::words::{Answer, Further, Request, Run};
 use crate::signal::StopSignals;
 
 /// Where the output goes, and how long it may become.

@@ -17,7 +17,8 @@ use super::exec::{carry, until_ended};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::streams;
-use crate::admin::words::{Answer, Ending, Run};
+use crate::admin::ending::Ending;
+use crate::admin::words::{Answer, Run};
 use crate::signal::StopSignals;
 
 /// Open a shell in a tenant's sandbox, on a terminal of its own.

@@ -8,8 +8,9 @@ use sandbox::Sandbox;
 use sandbox::backend::{CommandSpec, Ends, Exit, Shell, Streams};
 
 use super::refusal;
+use crate::admin::ending::Ending;
 use crate::admin::talk::Answering;
-use crate::admin::words::{Answer, Ending, Further, Run};
+use crate::admin::words::{Answer, Further, Run};
 
 /// Runs it to its end, which is the last answer.
 pub(super) async fn run(sandbox: &Sandbox, wanted: Run, answering: &mut Answering) -> Answer {

@@ -1,13 +1,4 @@
-//! The clients that are known, and what each wants to be told.
-//!
-//! In a text `@URL@` is the address, `@READ@` what a shell replaces by the token, and `@FILE@` the file that holds it;
-//! `@HEADER@` is the header as a shell passes it on, `@HEADERS:TOKEN@` the same in JSON with what a client puts in place of
-//! TOKEN, and `@EXPORT:CLIENT@` the line by which a client finds the token in its environment.
-
-use std::path::PathBuf;
-
-use super::address::Address;
-use crate::cli::say;
+//! The clients that are known, and the text that each wants, with places in it that [`fill`](super::fill) knows.
 
 pub(super) struct Client {
     /// The first is the usual one.
@@ -21,43 +12,10 @@ pub(super) struct Client {
     pub(super) is_elsewhere: bool,
 }
 
-/// What stands in the places of a text.
-pub(super) struct Fill {
-    pub(super) url: Address,
-    pub(super) token_file: Option<PathBuf>,
-}
-
 impl Client {
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
-}
-
-impl Fill {
-    pub(super) fn into_text(self, text: &str) -> String {
-        let file =
-            self.token_file.map_or_else(|| "TOKEN-FILE".to_owned(), |file| say::quoted(&file.display().to_string()));
-        let text = with(text, "@HEADERS:", |token| format!(r#"{{ "Authorization": "Bearer {token}" }}"#));
-        let text = with(&text, "@EXPORT:", |client| {
-            format!(r#"export PLAYGROUND_TOKEN="@READ@"     # before {client} is started"#)
-        });
-        text.replace("@HEADER@", r#""Authorization: Bearer @READ@""#)
-            .replace("@READ@", &format!("$(cat {file})"))
-            .replace("@FILE@", &file)
-            .replace("@URL@", &self.url.to_string())
-    }
-}
-
-/// A text in which each place that begins so, up to its `@`, is what `made` makes of what stands in it.
-fn with(text: &str, begin: &str, made: impl Fn(&str) -> String) -> String {
-    let mut parts = text.split(begin);
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (inside, rest) = part.split_once('@').unwrap_or((part, ""));
-        whole += &made(inside);
-        whole += rest;
-    }
-    whole
 }
 
 pub(super) fn names() -> Vec<&'static str> {
@@ -356,8 +314,9 @@ mod tests {
     use std::collections::HashSet;
     use std::path::PathBuf;
 
-    use super::{CLIENTS, Fill};
+    use super::CLIENTS;
     use crate::cli::connect::address::Address;
+    use crate::cli::connect::fill::Fill;
 
     fn texts() -> impl Iterator<Item = (&'static str, bool, String)> {
         let fill = || Fill {

@@ -18,7 +18,8 @@ use rustix::fs::{Mode, OFlags};
 use sandbox::settings::{Size, TenantSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::words::{Answer, Ending, PileKept, Request, Shown};
+use crate::admin::ending::Ending;
+use crate::admin::words::{Answer, PileKept, Request, Shown};
 use crate::audit::acts::Act;
 use crate::cli::act;
 use crate::cli::backend::Backend;
