@@ -155,6 +155,8 @@ pub enum Answer {
     /// The command runs. With the descriptors of its streams: one of a terminal; else output, error, and input where
     /// it is fed.
     Running,
+    /// What the operator is to know before that.
+    Noted(String),
     Ended(Ending),
     Refused {
         why: Refusal,
@@ -264,6 +266,11 @@ impl Check {
     /// With the reason.
     pub fn not_tried(id: impl Into<String>, why: impl Into<String>) -> Self {
         Self { id: id.into(), result: Verdict::NotTried, what: why.into(), fix: None }
+    }
+
+    /// With the reason, and how it is tried.
+    pub fn untried(id: impl Into<String>, why: impl Into<String>, how: impl Into<String>) -> Self {
+        Self { fix: Some(how.into()), ..Self::not_tried(id, why) }
     }
 
     pub fn fail(id: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {

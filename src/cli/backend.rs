@@ -40,12 +40,13 @@ pub(super) enum Name {
 
 #[derive(Clone, Debug, Args)]
 struct Jail {
-    /// The FreeBSD host that has the jails, reached by ssh.
-    #[arg(long, hide_short_help = true, value_name = "HOST", env = "PLAYGROUND_JAIL_HOST")]
+    /// The FreeBSD host that has the jails, reached by ssh [env: PLAYGROUND_JAIL_HOST].
+    // Read by hand: only where both are said on the command line do they contradict each other.
+    #[arg(long, hide_short_help = true, value_name = "HOST")]
     jail_host: Option<String>,
 
     /// This host has the jails.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, conflicts_with = "jail_host")]
     jail_local: bool,
 
     /// The ZFS snapshot that a tenant begins as a clone of [default: aitemp/playground/template@base].
@@ -140,7 +141,14 @@ impl Backend {
     #[cfg(feature = "mcp-http")]
     pub(super) fn planned(&self) -> Result<Kind, Failure> {
         match self.backend.unwrap_or(Name::Jail) {
-            Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail::Settings::default())?))),
+            Name::Jail => {
+                let mut settings = self.jail.over(jail::Settings::default())?;
+                // No plan depends on which one it is.
+                if settings.relations_collection.is_none() {
+                    settings.relations_collection = ANY_COLLECTION.parse().ok();
+                }
+                Ok(Kind::Jail(Box::new(settings)))
+            }
             Name::Linux | Name::Lima => self.kind_or(&file::File::default()),
         }
     }
@@ -200,7 +208,8 @@ impl Backend {
 
 impl Jail {
     fn over(&self, mut settings: jail::Settings) -> Result<jail::Settings, Failure> {
-        let host = self.jail_host.as_deref().map(str::trim).filter(|host| !host.is_empty());
+        let named = self.jail_host.clone().or_else(|| variable("PLAYGROUND_JAIL_HOST"));
+        let host = named.as_deref().map(str::trim).filter(|host| !host.is_empty());
         if self.jail_local {
             settings.reach = Reach::Local;
         } else if let Some(host) = host {
@@ -240,6 +249,10 @@ impl Lima {
         }
     }
 }
+
+/// Stands for a collection that a plan was not told.
+#[cfg(feature = "mcp-http")]
+pub(super) const ANY_COLLECTION: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 impl Name {
     fn own() -> Self {

@@ -1,5 +1,6 @@
 //! `playground exec`: a program in a tenant's sandbox, with its streams and its exit code.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 
 use super::act;
 use super::backend::Backend;
-use super::door::{Conversation, Door, otherwise};
+use super::door::{Conversation, Door, otherwise, state_to_look};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled, streams};
@@ -25,6 +26,9 @@ use crate::signal::StopSignals;
 ///
 /// When this command is ended, so is the program with all that it started: Ctrl-C (exit 130) and SIGTERM (143) do not
 /// reach a handler of the program's own. `playground shell` has a terminal, where they do.
+///
+/// What stands behind the program's name belongs to it: flags of this command, such as --state, stand before that. You act
+/// as the operator, so that it also runs for a tenant that is disabled, and then says so.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Exec {
@@ -62,6 +66,7 @@ impl Exec {
     async fn execute(self) -> Result<u8, Failure> {
         let signals = StopSignals::listen().map_err(anyhow::Error::new)?;
         let words: Vec<String> = self.command.iter().map(|word| say::quoted(word)).collect();
+        let swallowed = self.command.iter().any(|word| OURS.iter().any(|ours| word.starts_with(ours)));
         let wanted = Run {
             tenant: self.tenant,
             // In place of the shell, so that the end is the program's own.
@@ -72,7 +77,13 @@ impl Exec {
             stdin: !self.no_stdin,
             terminal: None,
         };
-        carry(&self.place, &self.backend, wanted, signals, join).await
+        let done = carry(&self.place, &self.backend, wanted, signals, join).await;
+        done.map_err(|failure| match failure.exit_code() {
+            code if swallowed && code == Code::Missing as u8 => failure.hint(
+                "flags behind the program's name belong to it: say --state, --config, --backend and the like before the tenant's name",
+            ),
+            _ => failure,
+        })
     }
 }
 
@@ -82,29 +93,48 @@ pub(super) async fn carry(
     backend: &Backend,
     wanted: Run,
     mut signals: StopSignals,
-    join: impl AsyncFnOnce(Conversation, &mut StopSignals) -> Result<Ending, Failure>,
+    join: impl AsyncFnOnce(Conversation, Vec<OwnedFd>, &mut StopSignals) -> Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     let tenant = wanted.tenant.clone();
-    let state = place.open()?;
+    let state = state_to_look(place, backend)?;
     let door = Door::open(&state, place, backend).await?;
     let verb = if wanted.terminal.is_some() { "shell" } else { "exec" };
-    let done = match door.converse(&Request::Run(Box::new(wanted))).await {
-        Ok(conversation) => {
-            // At its beginning: nobody knows when, or whether, this process sees its end.
-            act::record(state.path(), &Act::new(verb).of(&tenant));
-            join(conversation, &mut signals).await
-        }
-        Err(fault) => Err(fault),
+    let done = async {
+        let mut conversation = door.converse(&Request::Run(Box::new(wanted))).await?;
+        let descriptors = tokio::select! {
+            begun = running(&mut conversation) => begun?,
+            () = signals.next() => {
+                return Err(Failure::message(Code::Interrupted, "interrupted before the command began"));
+            }
+        };
+        // At its beginning: nobody knows when, or whether, this process sees its end.
+        act::record(state.path(), &Act::new(verb).of(&tenant));
+        join(conversation, descriptors, &mut signals).await
     };
+    let done = done.await;
     let closed = door.close().await;
     let code = code(&tenant, done?, &signals)?;
     closed.map(|()| code)
 }
 
+/// Waits until it runs, and tells what is to be known of it then.
+pub(super) async fn running(conversation: &mut Conversation) -> Result<Vec<OwnedFd>, Failure> {
+    loop {
+        match conversation.next().await? {
+            (Answer::Running, descriptors) => return Ok(descriptors),
+            (Answer::Noted(note), _) => say::talk(&note),
+            _ => return Err(otherwise()),
+        }
+    }
+}
+
 /// Carries the streams until the command has ended.
-async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Result<Ending, Failure> {
-    let (answer, descriptors) = conversation.next().await?;
-    let (Answer::Running, tasks) = (answer, Tasks::new()) else { return Err(otherwise()) };
+async fn join(
+    mut conversation: Conversation,
+    descriptors: Vec<OwnedFd>,
+    signals: &mut StopSignals,
+) -> Result<Ending, Failure> {
+    let tasks = Tasks::new();
     let (end, ended) = watch::channel(false);
     let mut ends = descriptors.into_iter();
     for to in [streams::copy_of(rustix::stdio::stdout()), streams::copy_of(rustix::stdio::stderr())] {
@@ -173,6 +203,9 @@ fn code(tenant: &Tenant, ending: Ending, signals: &StopSignals) -> Result<u8, Fa
     };
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
+
+/// Flags that choose what this command means, and that few programs have.
+const OURS: [&str; 6] = ["--state", "--config", "--backend", "--jail-", "--admin-limit-s", "--instance-prefix"];
 
 /// SIGINT, as everywhere.
 const INTERRUPT: i32 = 2;

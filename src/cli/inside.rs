@@ -10,11 +10,11 @@ use sandbox::settings::Size;
 use tokio::sync::watch;
 
 use super::door::{Door, otherwise};
-use super::exec::until_ended;
+use super::exec::{running, until_ended};
 use super::failure::{Code, Failure};
 use super::streams::{self, PourError};
 use crate::admin::ending::Ending;
-use crate::admin::words::{Answer, Further, Request, Run};
+use crate::admin::words::{Further, Request, Run};
 use crate::signal::StopSignals;
 
 /// Where the output goes, and how long it may become.
@@ -45,8 +45,7 @@ pub(super) async fn run(
         terminal: None,
     };
     let mut conversation = door.converse(&Request::Run(Box::new(wanted))).await?;
-    let (answer, descriptors) = conversation.next().await?;
-    let Answer::Running = answer else { return Err(otherwise()) };
+    let descriptors = running(&mut conversation).await?;
     let mut ends = descriptors.into_iter();
     let mut next = || ends.next().ok_or_else(otherwise);
     let from = streams::readable(next()?).map_err(anyhow::Error::new)?;

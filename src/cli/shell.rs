@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _};
+use std::os::fd::OwnedFd;
 
 use clap::Args;
 use kit::Tenant;
@@ -18,12 +19,13 @@ use super::failure::{Code, Failure};
 use super::place::Place;
 use super::streams;
 use crate::admin::ending::Ending;
-use crate::admin::words::{Answer, Run};
+use crate::admin::words::Run;
 use crate::signal::StopSignals;
 
 /// Open a shell in a tenant's sandbox, on a terminal of its own.
 ///
 /// It is a login shell of the tenant's, on a terminal that is made in there: bash where there is one, with job control. The exit code is the shell's. When this command is ended, so is the shell.
+/// You act as the operator, so that it also opens for a tenant that is disabled, and then says so.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Shell {
@@ -68,9 +70,11 @@ impl Shell {
 }
 
 /// Carries keys in and characters out until the shell has ended.
-async fn join(mut conversation: Conversation, signals: &mut StopSignals) -> Result<Ending, Failure> {
-    let (answer, descriptors) = conversation.next().await?;
-    let Answer::Running = answer else { return Err(otherwise()) };
+async fn join(
+    mut conversation: Conversation,
+    descriptors: Vec<OwnedFd>,
+    signals: &mut StopSignals,
+) -> Result<Ending, Failure> {
     let terminal = descriptors.into_iter().next().ok_or_else(otherwise)?;
     let copy = || terminal.try_clone().map_err(anyhow::Error::new);
     let from = streams::readable(copy()?).map_err(anyhow::Error::new)?;

@@ -218,7 +218,7 @@ fn a_doctor_attacks_a_jail_and_says_what_was_not_tried() {
         said.lines().filter_map(|line| line.split('\t').nth(1).zip(line.split('\t').next())).collect();
     // Programs of this host keep no pile and bound nothing, and the doctor says so; what is done by us holds.
     for (id, wanted) in [
-        ("isolation", "ok"),
+        ("start", "ok"),
         ("death", "ok"),
         ("limit-memory", "ok"),
         ("prove-neighbour-files", "pass"),
@@ -232,6 +232,62 @@ fn a_doctor_attacks_a_jail_and_says_what_was_not_tried() {
         assert_eq!(results.get(id), Some(&wanted), "{id}:\n{said}\n{}", text(&output.stderr));
     }
     assert!(!said.contains("what goes before it failed"), "{said}");
+    assert!(!results.contains_key("isolation"), "it was attacked after all: {said}");
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
     assert_eq!(site.jails(), jails, "nothing of it is left");
+}
+
+#[test]
+fn a_doctor_that_attacks_nothing_says_so_and_how_it_would() {
+    let Some(site) = site("a doctor who only looks at jails") else { return };
+    let output = site.runs(&["doctor"]);
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}{told}");
+    let line = |id: &str| said.lines().find(|line| line.split('\t').nth(1) == Some(id)).unwrap_or_default().to_owned();
+    for id in ["isolation", "append-only"] {
+        let wanted = format!("not-tried\t{id}\tnothing was attacked from inside\tplayground doctor --smoke");
+        assert_eq!(line(id), wanted, "{said}");
+    }
+    assert!(line("start").starts_with("ok\t"), "{said}");
+    assert!(told.contains("2 guarantees were not tried; `playground doctor --smoke` tries them"), "{told}");
+    for absent in ["user-namespaces", "mkfs.ext4", "withstood", "self-test"] {
+        assert!(!said.contains(absent), "{absent}: {said}");
+    }
+    assert!(line("zfs").starts_with("ok\t") && line("jexec").starts_with("ok\t"), "{said}");
+}
+
+#[test]
+fn a_command_finds_nothing_of_the_operators_around_it() {
+    let Some(site) = site("what surrounds a command in a jail") else { return };
+    let host = |file: &std::path::Path| {
+        let said = std::fs::read_to_string(file).expect("written").replace("local = true", "host = \"jailhost\"");
+        std::fs::write(file, said).expect("written");
+    };
+    for elsewhere in [false, true] {
+        if elsewhere {
+            host(&site.world.path("playground.toml"));
+        }
+        let mut command = site.says(&["exec", "alice", "--", "env"]);
+        for name in ["USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "LIMA_HOME", "XDG_CACHE_HOME"] {
+            command.env(name, "/of/the-operator");
+        }
+        let output = crate::process::run(command);
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(said.contains("HOME=/workspace\n") && said.contains("USER=root\n"), "{said}");
+        let root = site.world.root();
+        assert!(!said.contains("the-operator") && !said.contains(root.to_str().expect("letters")), "{said}");
+    }
+}
+
+#[test]
+fn a_tenant_that_is_shown_is_as_live_as_in_the_list_and_runs_for_the_operator_when_disabled() {
+    let Some(site) = site("one truth of jails") else { return };
+    assert!(site.done(&["user", "list"]).contains("alice\tlive"));
+    assert!(site.done(&["user", "show", "alice"]).contains("state\tlive\n"));
+    site.done(&["user", "disable", "alice"]);
+    let ran = site.runs(&["exec", "alice", "--", "echo", "it"]);
+    assert_eq!((ran.status.code(), text(&ran.stdout)), (Some(0), "it\n".to_owned()));
+    assert!(text(&ran.stderr).contains("alice is disabled"), "{}", text(&ran.stderr));
+    assert_eq!(site.runs(&["user", "attach", "alice"]).status.code(), Some(3));
 }

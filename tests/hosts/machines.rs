@@ -115,6 +115,23 @@ fn a_machine_is_made_used_and_removed() {
 }
 
 #[test]
+fn a_doctor_says_of_machines_what_was_tried_and_binds_the_state_to_nothing() {
+    let Some(host) = Host::new("a doctor of machines") else { return };
+    fs::create_dir(host.world.path("state")).expect("made");
+    fs::set_permissions(host.world.path("state"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .expect("private");
+    let said = host.told(["doctor"]);
+    assert!(said.contains("not-tried\tisolation\t") && said.contains("ok\tstart\t"), "{said}");
+    assert!(said.contains("ok\tlimactl\t") && !said.contains("user-namespaces"), "{said}");
+    assert!(!said.contains("mkfs.ext4") && !said.contains("ext4, xfs"), "{said}");
+    assert!(!host.world.calls().iter().any(|call| call.starts_with("limactl shell")), "nothing was attacked");
+    assert!(!host.world.path("state/sandbox/backend").exists(), "it only looked");
+    host.holds(&[]);
+    host.told(["user", "create", "alice"]);
+    assert!(host.world.path("state/sandbox/backend").exists());
+}
+
+#[test]
 fn a_local_client_finds_every_machine_up_and_leaves_it_at_rest() {
     let Some(host) = Host::new("the sweep of a local client") else { return };
     for name in ["alice", "bob"] {

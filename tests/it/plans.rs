@@ -20,10 +20,65 @@ fn operators_are_shown_what_the_program_prints() {
 fn a_plan_needs_no_host_and_names_the_one_it_is_for() {
     let over_ssh = plan(&["create", "alice", "--jail-host", "root@jails.example"]);
     assert!(over_ssh.starts_with("# On root@jails.example"), "{over_ssh}");
-    let refused = plan(&["open", "alice", "--found", "absent"]);
+    let output = run(playground(["sandbox", "plan", "open", "alice", "--found", "absent", "--backend", "jail"]));
+    assert_eq!(output.status.code(), Some(6), "as the act: {}", text(&output.stderr));
+    let refused = text(&output.stdout);
     assert!(refused.contains("# refused: tenant alice has no sandbox"), "{refused}");
     let output = run(playground(["sandbox", "plan", "create", "--backend", "linux"]));
     assert!(output.status.success() && text(&output.stdout).contains("system calls"));
+}
+
+#[test]
+fn a_plan_needs_no_collection_to_be_named() {
+    for verb in ["create", "open", "exec", "stop", "destroy", "clean", "sweep", "shutdown"] {
+        let output = run(playground(["sandbox", "plan", verb, "--backend", "jail"]));
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{verb}: {}", text(&output.stderr));
+        assert!(!said.contains("# refused"), "{verb}: {said}");
+        assert_eq!(said.contains("TRIBLESPACE_COLLECTION_RELATIONS=HEX "), verb == "create", "{verb}: {said}");
+    }
+}
+
+#[test]
+fn jails_of_a_host_that_is_no_freebsd_are_a_configuration_that_cannot_be() {
+    let place = tempfile::tempdir().expect("a folder");
+    let command = |words: &[&str]| {
+        let mut command = playground(words);
+        command.args(["--backend", "jail", "--jail-local", "--jail-relations-collection", "none"]);
+        command.env("PLAYGROUND_STATE", place.path().join("state")).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        run(command)
+    };
+    let refused = command(&["user", "create", "alice"]);
+    assert_eq!(refused.status.code(), Some(10), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("this host is no FreeBSD"), "{}", text(&refused.stderr));
+    let both = command(&["user", "list", "--jail-host", "h"]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
+    let mut over = playground(["user", "create", "alice", "--backend", "jail", "--jail-local"]);
+    over.env("PLAYGROUND_JAIL_HOST", "h").env("PLAYGROUND_STATE", place.path().join("state"));
+    assert!(text(&run(over).stderr).contains("this host is no"), "a flag counts before the environment");
+}
+
+#[test]
+fn who_enters_a_sandbox_makes_no_state() {
+    let place = tempfile::tempdir().expect("a folder");
+    let home = place.path().join("home");
+    for words in [
+        &["exec", "alice", "--state", "STATE", "--", "id"][..],
+        &["exec", "alice", "--state", "STATE", "id", "--backend", "jail"],
+        &["user", "attach", "alice", "--state", "STATE"],
+    ] {
+        let state = place.path().join("state");
+        let words = words.iter().map(|word| if *word == "STATE" { state.to_str().expect("letters") } else { word });
+        let mut command = playground(words);
+        command.env("HOME", &home);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
+        assert!(!state.exists() && !home.exists());
+    }
+    let mut command = playground(["exec", "alice", "id", "--state", "elsewhere"]);
+    command.env("PLAYGROUND_STATE", place.path().join("state"));
+    let output = run(command);
+    assert!(text(&output.stderr).contains("before the tenant's name"), "{}", text(&output.stderr));
 }
 
 #[test]

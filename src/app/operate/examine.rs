@@ -49,17 +49,7 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
         Ok(made) => made,
         Err(fault) => return vec![Check::fail("isolation", kit::chain(&fault), "see what is refused above")],
     };
-    let mut checks = vec![
-        Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"),
-        match made.pile {
-            PileState::Enforced => Check::ok("append-only", "a pile withstood being overwritten from inside"),
-            PileState::Unenforced | PileState::None => Check::warn(
-                "append-only",
-                "piles cannot be kept from being overwritten here",
-                "run the service as root, with its state on ext4, xfs or btrfs",
-            ),
-        },
-    ];
+    let mut checks = begun(sandbox.assurances().uid_map, made.pile);
     // A jail and a machine confine by other means, of which the kernel inside says nothing.
     if matches!(sandbox.assurances().uid_map, UidMap::Range | UidMap::Single) {
         checks.push(confinement(sandbox, tenant).await);
@@ -71,6 +61,34 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
         checks.push(death(sandbox, tenant).await);
     }
     checks
+}
+
+/// What making a sandbox has shown. Its first process tries to break out on Linux alone; elsewhere nothing was attacked.
+fn begun(kind: UidMap, pile: PileState) -> Vec<Check> {
+    let untried = |id: &str| Check::untried(id, "nothing was attacked from inside", "playground doctor --smoke");
+    let machines = || {
+        let fix = "keep piles that have to be append-only with --backend jail, or on Linux as root";
+        Check::warn("append-only", "nothing keeps a tenant from overwriting its pile in a machine", fix)
+    };
+    match (kind, pile) {
+        (UidMap::Range | UidMap::Single, pile) => vec![
+            Check::ok("isolation", "a sandbox starts, and the attacks of its self-test fail from inside"),
+            match pile {
+                PileState::Enforced => Check::ok("append-only", "a pile withstood being overwritten from inside"),
+                PileState::Unenforced | PileState::None => Check::warn(
+                    "append-only",
+                    "piles cannot be kept from being overwritten here",
+                    "run the service as root, with its state on ext4, xfs or btrfs",
+                ),
+            },
+        ],
+        (UidMap::Jail, _) => {
+            vec![Check::ok("start", "a jail is made and starts"), untried("isolation"), untried("append-only")]
+        }
+        (UidMap::Machine, _) => {
+            vec![Check::ok("start", "a machine is made and starts"), untried("isolation"), machines()]
+        }
+    }
 }
 
 /// Without what a jail has no way to give, and would refuse.
@@ -102,7 +120,13 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
                 "a tenant's files are counted, and it is stopped when they are too many",
                 "run the service as root, with mkfs.ext4 and loop devices, for a bound that the kernel holds",
             ),
-            DiskQuota::None => Check::fail("disk-quota", "nothing bounds a tenant's files", "run the service as root"),
+            DiskQuota::None => {
+                let fix = match found.uid_map {
+                    UidMap::Jail => "say a size with --jail-clone-refquota",
+                    UidMap::Range | UidMap::Single | UidMap::Machine => "run the service as root",
+                };
+                Check::fail("disk-quota", "nothing bounds a tenant's files", fix)
+            }
         },
         match (found.proof, found.leftovers) {
             (Proof::Cgroup, _) => Check::ok("proof", "an emptied cgroup proves that a command is dead"),
@@ -120,7 +144,14 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
             (Proof::None, _) => Check::warn(
                 "proof",
                 "nothing proves that a command is dead, so that commands in the background are refused",
-                "with jails: run the service as root on the FreeBSD host itself; lima has no such proof",
+                match found.uid_map {
+                    UidMap::Machine => {
+                        "lima has no such proof; jails have one for root of their host, and Linux has one"
+                    }
+                    UidMap::Range | UidMap::Single | UidMap::Jail => {
+                        "run the service as root on the FreeBSD host itself"
+                    }
+                },
             ),
         },
     ];

@@ -22,6 +22,12 @@ pub(super) async fn run(sandbox: &Sandbox, wanted: Run, answering: &mut Answerin
         Ok(started) => started,
         Err(fault) => return refusal(&fault),
     };
+    // Nobody else may, and who acts for the operator may not know.
+    if sandbox.record(&tenant).await.is_ok_and(|record| record.disabled) {
+        let note = format!("{tenant} is disabled; you act as the operator, and it runs all the same");
+        // Whoever does not hear this does not hear of the command either.
+        let _ = answering.say(&Answer::Noted(note), &[]).await;
+    }
     let command = started.command;
     let handed = {
         let ends = match &started.ends {

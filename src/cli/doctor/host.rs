@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use rustix::fs::statvfs;
+use sandbox::backend::Kind;
+use sandbox::backend::jail::Reach;
 use sandbox::settings::{Settings, Size};
 
 use crate::admin::words::Check;
@@ -11,7 +13,11 @@ use crate::cli::store;
 use crate::identity::store::Ledger;
 use crate::state::StateDir;
 
-pub(super) async fn checks(state: &StateDir, ledger: Result<Ledger, Failure>) -> Vec<Check> {
+pub(super) async fn checks(
+    state: &StateDir,
+    ledger: Result<Ledger, Failure>,
+    kind: Result<Kind, Failure>,
+) -> Vec<Check> {
     let mut checks = vec![
         room(state.path()),
         match Settings::load(&state.sandbox()) {
@@ -23,12 +29,38 @@ pub(super) async fn checks(state: &StateDir, ledger: Result<Ledger, Failure>) ->
             Err(fault) => Check::fail("credentials", fault.to_string(), "correct the file's content, owner or mode"),
         },
     ];
-    if std::env::consts::OS == "linux" {
-        checks.extend(user_namespaces());
-        checks.push(program("mkfs.ext4", "a hard bound on tenants' files", "install e2fsprogs"));
+    // Which one cannot be told is said by who opens it.
+    if let Ok(kind) = &kind {
+        checks.extend(of(kind));
     }
-    checks.push(program("tar", "exports and imports", "install tar"));
+    checks.push(program("tar", "exports and imports", "install tar", None));
     checks
+}
+
+/// What a backend needs of this host.
+fn of(kind: &Kind) -> Vec<Check> {
+    match kind {
+        Kind::Linux if std::env::consts::OS == "linux" => {
+            let mut checks = user_namespaces();
+            checks.push(program("mkfs.ext4", "a hard bound on tenants' files", "install e2fsprogs", None));
+            checks
+        }
+        Kind::Linux => Vec::new(),
+        Kind::Jail(settings) => {
+            let path = settings.surroundings.get("PATH");
+            match settings.reach {
+                Reach::Ssh(_) => vec![program("ssh", "the host of the jails", "install OpenSSH's client", path)],
+                Reach::Unsaid | Reach::Local => {
+                    let fix = "name the FreeBSD host that has the jails with --jail-host, or run this there";
+                    ["zfs", "jail", "jexec"].map(|name| program(name, "jails of this host", fix, path)).to_vec()
+                }
+            }
+        }
+        Kind::Lima(settings) => {
+            let path = settings.surroundings.get("PATH");
+            vec![program("limactl", "machines", "install Lima, or add its folder to PATH", path)]
+        }
+    }
 }
 
 fn room(path: &Path) -> Check {
@@ -67,8 +99,10 @@ fn user_namespaces() -> Vec<Check> {
     vec![Check::ok("user-namespaces", "no setting of the kernel stands in their way")]
 }
 
-fn program(name: &str, purpose: &str, fix: &str) -> Check {
-    match PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file()) {
+/// Looks in `path` where the program is found by that, else where programs lie.
+fn program(name: &str, purpose: &str, fix: &str, path: Option<&str>) -> Check {
+    let places: Vec<_> = path.map_or_else(|| PLACES.to_vec(), |path| path.split(':').collect());
+    match places.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file()) {
         Some(path) => Check::ok(name, format!("{} is there, for {purpose}", path.display())),
         None => Check::warn(name, format!("{name} is not there, which is needed for {purpose}"), fix),
     }

@@ -2,17 +2,19 @@
 
 use clap::{Args, ValueEnum};
 use kit::Tenant;
+use sandbox::backend::jail::JailFault;
 use sandbox::backend::rehearsal::{self, Before};
-use sandbox::backend::{Kind, Pile, jail, lima};
+use sandbox::backend::{BackendError, Kind, Pile, jail, lima};
 
-use crate::cli::backend::Backend;
+use crate::cli::backend::{ANY_COLLECTION, Backend};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::say;
 
 /// Print what would be run on the host, each line with its reason and what takes it back, and run nothing.
 ///
 /// The plan is made by the backend itself, on a host that is only pretended: one on which every program does as it is told.
-/// What the plan depends on is asked for first, and shown as well; the real host may answer otherwise.
+/// What the plan depends on is asked for first, and shown as well; the real host may answer otherwise. HEX stands for the
+/// collection where --jail-relations-collection says none. A plan that ends in `# refused` has the exit code of the act.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Plan {
@@ -92,8 +94,12 @@ impl Plan {
                 let (acts, done) = jail::rehearsal::rehearse(&settings, setting, &self.name, verb)
                     .await
                     .map_err(|fault| Failure::new(fault).code(Code::Usage))?;
-                say::data(&jail::rehearsal::render(&settings, &self.name, &acts, &done));
-                Ok(())
+                let text = jail::rehearsal::render(&settings, &self.name, &acts, &done);
+                say::data(&text.replace(ANY_COLLECTION, "HEX"));
+                done.map_err(|fault| {
+                    let code = if matches!(fault, JailFault::NotProvisioned(_)) { Code::Missing } else { Code::Failed };
+                    Failure::new(fault).code(code)
+                })
             }
             Kind::Linux => {
                 say::data(LINUX);
@@ -112,7 +118,11 @@ impl Plan {
                     .await
                     .map_err(|fault| Failure::new(fault).code(Code::Usage))?;
                 say::data(&lima::rehearsal::render(&acts, &done));
-                Ok(())
+                done.map_err(|fault| {
+                    let code =
+                        if matches!(fault, BackendError::NotProvisioned(_)) { Code::Missing } else { Code::Failed };
+                    Failure::new(fault).code(code)
+                })
             }
         }
     }

@@ -21,8 +21,8 @@ pub(super) struct Stop {
     tenant: Named,
 }
 
-/// End a tenant's processes and refuse it every use until it is enabled. Files and tokens stay; `exec`, `shell` and
-/// `user export` still work for you.
+/// End a tenant's processes and refuse it every use until it is enabled, `user attach` included. Files and tokens stay;
+/// `exec`, `shell` and `user export` still work for you, and say so.
 #[derive(Debug, Args)]
 #[command(after_help = DISABLE)]
 pub(super) struct Disable {

@@ -26,6 +26,7 @@ pub struct Sandbox {
 pub struct Table {
     pub enabled: Option<bool>,
     pub backend: Option<Backend>,
+    #[serde(deserialize_with = "agreeing")]
     pub jail: Jail,
     pub lima: Lima,
 }
@@ -70,6 +71,17 @@ impl Sandbox {
         for path in [state_root, template, faculties_src].into_iter().flatten() {
             *path = folder.join(&*path);
         }
+    }
+}
+
+/// Refuses jails that are said to be in two places.
+fn agreeing<'de, D: Deserializer<'de>>(from: D) -> Result<Jail, D::Error> {
+    let jail = Jail::deserialize(from)?;
+    match (jail.local, &jail.host) {
+        (Some(true), Some(_)) => Err(serde::de::Error::custom(
+            "local = true means this host, and `host` another: the jails are on one of the two, so leave one out",
+        )),
+        (Some(_) | None, _) => Ok(jail),
     }
 }
 

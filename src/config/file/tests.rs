@@ -44,7 +44,8 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
     );
     assert!(jail.relations_collection.take().is_some());
     let reach = std::mem::take(&mut jail.reach);
-    assert_eq!(reach, sandbox::backend::jail::Reach::Local, "this host counts before another");
+    let other = "root@jails.example.org".parse().expect("a host");
+    assert_eq!(reach, sandbox::backend::jail::Reach::Ssh(other));
     assert_eq!(jail, sandbox::backend::jail::Settings::default(), "the defaults stand in the example");
     let audit = crate::config::Audit::default();
     assert_eq!(file.audit.enabled, Some(true));
@@ -210,6 +211,15 @@ fn a_fault_is_told_in_words_for_people() {
         }
         assert!(fault.starts_with(told), "{text:?}: {fault}");
     }
+}
+
+#[test]
+fn jails_are_on_this_host_or_on_another() {
+    for one in ["local = true", "host = \"h\"", "local = false\nhost = \"h\""] {
+        assert!(parse(&format!("[sandbox.jail]\n{one}")).is_ok(), "{one}");
+    }
+    let fault = parse("[sandbox.jail]\nlocal = true\nhost = \"h\"").expect_err("both");
+    assert!(fault.starts_with("p.toml:") && fault.contains("local = true means this host"), "{fault}");
 }
 
 #[test]

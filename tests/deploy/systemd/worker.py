@@ -115,7 +115,7 @@ TENANT=alice
 
 def refused(told, **more):
     done = run(**more)
-    assert done.returncode == 10 and told in done.stderr and not done.stdout, (told, done)
+    assert done.returncode == 78 and told in done.stderr and not done.stdout, (told, done)
     assert SECRET not in done.stderr
 
 
@@ -172,7 +172,7 @@ def refuses():
     case("more than 1024", token="s" * 1027)
     case("more than one line", token=SECRET + "\n\n")
     case("that none may have", token=SECRET + " s")
-    print(f"worker-run: {count} configurations that are wrong are refused, each in its words, with 10")
+    print(f"worker-run: {count} configurations that are wrong are refused, each in its words, with 78")
 
 
 main()

@@ -133,7 +133,6 @@ impl Sandbox {
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         mark::check(&config.backend.state, &config.backend.kind).map_err(OpenError::Backend)??;
         let backend = choose(config.backend.clone()).await?;
-        mark::leave(&config.backend.state, &config.backend.kind).map_err(OpenError::Backend)?;
         let provider = Provider::new(backend, config.jobs.clone(), config.clocks);
         provider.watch_idle();
         Ok(Self { provider, jobs: config.jobs.clone(), config: Arc::new(config), trying: Arc::new(Semaphore::new(1)) })
@@ -144,6 +143,7 @@ impl Sandbox {
     /// # Errors
     /// When a step fails; what it had made is undone.
     pub async fn create(&self, tenant: &Tenant, pile: Pile) -> Result<Provisioned, BackendError> {
+        self.bind()?;
         self.provider.create(tenant, pile).await
     }
 
@@ -243,6 +243,7 @@ impl Sandbox {
     /// # Errors
     /// When it cannot be found out what there is.
     pub async fn reattach(&self) -> Result<usize, BackendError> {
+        self.bind()?;
         self.provider.look_who_is_barred().await?;
         self.provider.backend().reattach().await
     }
@@ -261,6 +262,11 @@ impl Sandbox {
     /// When a death cannot be proven.
     pub async fn shutdown(&self) -> Result<(), BackendError> {
         self.provider.shutdown().await
+    }
+
+    /// Makes the worker's folder this backend's. Who only looks binds it to nothing.
+    fn bind(&self) -> Result<(), BackendError> {
+        mark::leave(&self.config.backend.state, &self.config.backend.kind)
     }
 
     async fn local(&self, tenant: Option<&Tenant>) -> Result<Audience, std::io::Error> {

@@ -12,6 +12,7 @@ impl Sandbox {
     /// # Errors
     /// When a step fails; what it had made is undone.
     pub async fn provision(&self, tenant: &Tenant, spec: Provision) -> Result<Provisioned, BackendError> {
+        self.bind()?;
         self.provider.provision(tenant, spec).await
     }
 
@@ -64,7 +65,9 @@ impl Sandbox {
     /// # Errors
     /// When it has no sandbox, is disabled, or cannot be started.
     pub async fn attach(&self, tenant: &Tenant) -> Result<String, BackendError> {
-        self.provider.attach(tenant).await
+        let session = self.provider.attach(tenant).await?;
+        self.bind()?;
+        Ok(session)
     }
 
     /// Changes some of a tenant's own settings; they hold from its sandbox's next start.
@@ -124,7 +127,9 @@ impl Sandbox {
     /// # Errors
     /// When it has no sandbox, is disabled, or the command cannot be started.
     pub async fn run(&self, tenant: &Tenant, command: CommandSpec, streams: Streams) -> Result<Direct, BackendError> {
-        self.provider.run(tenant, command, streams).await
+        let started = self.provider.run(tenant, command, streams).await?;
+        self.bind()?;
+        Ok(started)
     }
 
     /// Ends such a command with all that it started, with proof.

@@ -2,7 +2,7 @@
 //! tenants, and each would be made a second time under the same name and the same tokens.
 //!
 //! ```text
-//! backend    `jail` or `lima`: the first that was opened here; what its tenants have lies elsewhere
+//! backend    `jail` or `lima`: the first that made or used a sandbox here; what its tenants have lies elsewhere
 //! tenants/   what tenants of `linux` have, which says the same
 //! ```
 //!
@@ -31,6 +31,12 @@ impl OtherBackend {
     #[must_use]
     pub fn remedy(&self) -> String {
         let Self { theirs, asked, tells } = self;
+        if !["linux", "jail", "lima"].contains(&theirs.as_str()) {
+            return format!(
+                "that names no backend of this version: where none but {asked} was ever used here, rm {}",
+                tells.display()
+            );
+        }
         let remedy = format!(
             "say --backend {theirs}, or backend = \"{theirs}\" below [sandbox] in the file of --config; or give {asked} a \
              state of its own with --state DIR"
@@ -46,7 +52,7 @@ impl OtherBackend {
 pub(crate) fn check(folder: &Path, kind: &Kind) -> Result<Result<(), OtherBackend>, BackendError> {
     let mark = folder.join(MARK);
     let known = match kit::regular::look(&mark).and_then(|()| fs::read_to_string(&mark)) {
-        Ok(text) => Some((text.trim_end().to_owned(), mark)),
+        Ok(text) => Some((shown(&text), mark)),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
             let tenants = folder.join(TENANTS);
             has_entries(&tenants).map_err(at("look at", &tenants))?.then(|| (Kind::Linux.name().to_owned(), tenants))
@@ -59,7 +65,7 @@ pub(crate) fn check(folder: &Path, kind: &Kind) -> Result<Result<(), OtherBacken
     })
 }
 
-/// Marks a folder that was opened; blocking. Of `linux` nothing is written, so that who only looked is bound to nothing.
+/// Marks a folder whose sandboxes are made or used; blocking. Of `linux` nothing is written, so that who only looked is bound to nothing.
 pub(crate) fn leave(folder: &Path, kind: &Kind) -> Result<(), BackendError> {
     let mark = folder.join(MARK);
     if *kind == Kind::Linux || mark.exists() {
@@ -73,6 +79,13 @@ pub(crate) fn leave(folder: &Path, kind: &Kind) -> Result<(), BackendError> {
 #[cfg_attr(not(any(test, target_os = "linux")), expect(dead_code, reason = "it lies nowhere else there"))]
 pub(crate) fn is_elsewhere(folder: &Path) -> bool {
     folder.join(MARK).exists()
+}
+
+/// What a mark says, as far as a person is to read it.
+fn shown(text: &str) -> String {
+    let word: String =
+        text.trim_end().chars().take(40).map(|sign| if sign.is_control() { '?' } else { sign }).collect();
+    if word.is_empty() { "(nothing)".to_owned() } else { word }
 }
 
 fn has_entries(folder: &Path) -> io::Result<bool> {
@@ -123,6 +136,25 @@ mod tests {
         assert_eq!((refused.theirs.as_str(), refused.asked), ("jail", "linux"));
         assert!(refused.to_string().contains("sandbox/backend"), "{refused}");
         assert!(refused.remedy().contains("--backend jail") && refused.remedy().contains("rm "), "{refused}");
+    }
+
+    #[test]
+    fn a_mark_that_names_nobody_is_shown_shortly_and_one_that_is_no_file_is_not_read() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mark = place.path().join("backend");
+        for (text, shown) in [("junk\u{1b}", "junk?"), ("", "(nothing)"), (&"x".repeat(100), &"x".repeat(40))] {
+            fs::write(&mark, text).expect("written");
+            let refused = check(place.path(), &jail()).expect("looked at").expect_err("nobody's");
+            assert_eq!(refused.theirs, shown);
+            assert!(
+                !refused.remedy().contains("--backend") && refused.remedy().contains("rm "),
+                "{}",
+                refused.remedy()
+            );
+        }
+        fs::remove_file(&mark).expect("removed");
+        std::os::unix::fs::symlink("/dev/zero", &mark).expect("linked");
+        assert!(check(place.path(), &jail()).is_err());
     }
 
     #[test]

@@ -6,6 +6,8 @@ use super::network::Network;
 use crate::backend::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, UidMap};
 
 pub(super) async fn assurances(jails: &Jails) -> Result<Assurances, JailFault> {
+    // First, since every FreeBSD has it.
+    let secure = jails.is_secure().await?;
     let bounded = match (jails.settings.external_rctl, jails.has_rules().await?) {
         (true, _) => "rctl of the physical host",
         (false, true) => "rctl",
@@ -14,7 +16,7 @@ pub(super) async fn assurances(jails: &Jails) -> Result<Assurances, JailFault> {
     Ok(Assurances {
         uid_map: UidMap::Jail,
         proof: if jails.is_proof() { Proof::Reaper } else { Proof::None },
-        append_only: if jails.is_secure().await? { AppendOnly::Enforced } else { AppendOnly::Clearable },
+        append_only: if secure { AppendOnly::Enforced } else { AppendOnly::Clearable },
         disk_quota: if jails.settings.clone_refquota.some().is_some() { DiskQuota::Hard } else { DiskQuota::None },
         leftovers: Leftovers::Awaited,
         limits: ["memory", "processes", "cpu", "open files"].map(|limit| (limit, bounded)).to_vec(),

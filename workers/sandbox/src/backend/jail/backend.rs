@@ -16,8 +16,8 @@ use super::turns::Turns;
 use crate::backend::host::Running;
 use crate::backend::host::files::CleanShell;
 use crate::backend::{
-    Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, Pending, Pile,
-    PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
+    Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, NoIsolation,
+    Pending, Pile, PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
 };
 
 /// The backend.
@@ -33,7 +33,14 @@ struct Inner {
 
 impl JailBackend {
     pub(super) async fn open(jails: Jails) -> Result<Self, BackendError> {
-        let assurances = assurances(&jails).await.map_err(|fault| fault.during("ask the host of the jails"))?;
+        let assurances = assurances(&jails).await.map_err(|fault| match fault.foreign() {
+            Some(why) => BackendError::NoIsolation(NoIsolation {
+                what: "the jail backend".to_owned(),
+                why: format!("{} is no FreeBSD: {why}", jails.settings.reach),
+                remedy: "run it on the FreeBSD host that has the jails, or name that one with --jail-host".to_owned(),
+            }),
+            None => fault.during("ask the host of the jails"),
+        })?;
         if jails.settings.network == Network::Inherit {
             tracing::warn!("tenants have the host's own network: its loopback, and what listens there, included");
         }
@@ -167,7 +174,12 @@ impl Backend for JailBackend {
 
     fn usage<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Usage, BackendError>> {
         let (this, owner) = self.of(tenant);
-        let work = async move { this.jails.usage(&this.jails.known(&owner).await?).await };
+        let work = async move {
+            let places = this.jails.known(&owner).await?;
+            // Who asks for this is also shown whether it runs.
+            this.jails.running().await?;
+            this.jails.usage(&places).await
+        };
         Box::pin(self.turn(tenant, "count the files", work))
     }
 

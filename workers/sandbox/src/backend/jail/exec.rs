@@ -59,7 +59,11 @@ impl Jails {
         streams: &Streams,
         limit: Duration,
     ) -> Result<(Process, Ends), BackendError> {
-        let argv = command(&self.reaper, jail, spec, spec.limit.unwrap_or(limit).min(limit) + WATCHDOG);
+        let kind = match streams {
+            Streams::Pipes => None,
+            Streams::Terminal(terminal) => Some(terminal.kind.as_str()).filter(|kind| !kind.is_empty()),
+        };
+        let argv = command(&self.reaper, jail, spec, kind, spec.limit.unwrap_or(limit).min(limit) + WATCHDOG);
         let why = "run a command, and end all that it leaves with it".to_owned();
         self.host.note(|| Act::Started { why, argv: argv.clone() });
         self.host.runner().start(&argv, stdin, streams).map_err(|fault| BackendError::Step {
@@ -79,13 +83,27 @@ impl Jails {
 
     /// Words that are run inside as the tenant, for its files.
     pub(super) fn inside(&self, jail: &JailName, words: Vec<String>) -> Argv {
-        self.reaper.wrapper(LONGEST).and(["jexec".to_owned(), jail.to_string()]).and(words)
+        self.reaper.wrapper(LONGEST).and(entering(jail, None)).and(words)
     }
 }
 
-pub(super) fn command(reaper: &Reaper, jail: &JailName, spec: &CommandSpec, limit: Duration) -> Argv {
+pub(super) fn command(
+    reaper: &Reaper,
+    jail: &JailName,
+    spec: &CommandSpec,
+    terminal: Option<&str>,
+    limit: Duration,
+) -> Argv {
     let (flag, script) = script(spec);
-    reaper.wrapper(limit).and(["jexec", jail.as_str(), "/bin/sh", flag, &script])
+    reaper.wrapper(limit).and(entering(jail, terminal)).and(["/bin/sh", flag, &script])
+}
+
+/// The words before those of a program that runs inside. `jexec` hands its whole environment on, which is the operator's
+/// here; its own way to clean that, `-l`, asks the tenant's files who root is and where it is at home.
+pub(super) fn entering(jail: &JailName, terminal: Option<&str>) -> Vec<String> {
+    let mut words: Vec<_> = ["jexec", jail.as_str()].into_iter().chain(CLEAN).map(str::to_owned).collect();
+    words.extend(terminal.map(|kind| format!("TERM={kind}")));
+    words
 }
 
 /// The wrapper's end.
@@ -126,6 +144,17 @@ impl Ending for Reaped {
     }
 }
 
+/// All that a program inside finds around it.
+const CLEAN: [&str; 7] = [
+    "/usr/bin/env",
+    "-i",
+    "HOME=/workspace",
+    "USER=root",
+    "LOGNAME=root",
+    "SHELL=/bin/sh",
+    "PATH=/sbin:/bin:/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin",
+];
+
 /// The longest that a tenant's command runs, whatever it was granted.
 pub(super) const LONGEST: Duration = Duration::from_secs(30 * 60);
 
@@ -139,7 +168,7 @@ const OPERATORS: Duration = Duration::from_secs(24 * 60 * 60);
 mod tests {
     use kit::Tenant;
 
-    use super::{Ending, LONGEST, Reaped, Reaper, command};
+    use super::{CLEAN, Ending, LONGEST, Reaped, Reaper, command};
     use crate::backend::host::End;
     use crate::backend::jail::names::JailName;
     use crate::backend::jail::text::Prefix;
@@ -154,25 +183,14 @@ mod tests {
         let jail = JailName::of(&Prefix::default(), &tenant());
         let spec =
             CommandSpec { command: "echo it".to_owned(), shell: Shell::Login, cwd: None, stdin: false, limit: None };
-        let argv = command(&Reaper::Timeout, &jail, &spec, LONGEST);
-        let words = ["sudo", "-n", "timeout", "-k", "5", "1800", "jexec", jail.as_str(), "/bin/sh", "-lc", "echo it"];
-        assert_eq!(argv.words(false), words);
-        assert_eq!(argv.words(true), words[2..]);
-        let own = command(&Reaper::Own("/bin/playground".to_owned()), &jail, &spec, LONGEST);
-        let words = [
-            "/bin/playground",
-            "__reap",
-            "1",
-            "1800",
-            "--await",
-            "--",
-            "jexec",
-            jail.as_str(),
-            "/bin/sh",
-            "-lc",
-            "echo it",
-        ];
-        assert_eq!(own.words(false), words, "whoever has it is root");
+        let argv = command(&Reaper::Timeout, &jail, &spec, Some("xterm"), LONGEST);
+        let clean = CLEAN.join(" ");
+        let line = format!("sudo -n timeout -k 5 1800 jexec {jail} {clean} TERM=xterm /bin/sh -lc echo it");
+        assert_eq!(argv.words(false).join(" "), line);
+        assert_eq!(argv.words(true).join(" "), line["sudo -n ".len()..]);
+        let own = command(&Reaper::Own("/bin/playground".to_owned()), &jail, &spec, None, LONGEST);
+        let line = format!("/bin/playground __reap 1 1800 --await -- jexec {jail} {clean} /bin/sh -lc echo it");
+        assert_eq!(own.words(false).join(" "), line, "whoever has it is root");
     }
 
     #[tokio::test]

@@ -73,6 +73,39 @@ pub enum JailFault {
 }
 
 impl JailFault {
+    /// What shows that the host is of another system, if this does: it lacks what every FreeBSD has.
+    pub(super) fn foreign(&self) -> Option<String> {
+        match self {
+            Self::Unclear { said, .. } if FOREIGN.iter().any(|words| said.contains(words)) => Some(said.clone()),
+            Self::Unanswered { source: RunError::NotStarted { program, source }, .. }
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                Some(format!("there is no {program}"))
+            }
+            Self::Persona(_)
+            | Self::NoRelations
+            | Self::Unanswered { .. }
+            | Self::Unclear { .. }
+            | Self::MountsHidden(_)
+            | Self::NoOwner { .. }
+            | Self::OtherOwner { .. }
+            | Self::OtherPile { .. }
+            | Self::Unexpected { .. }
+            | Self::NotMounted(_)
+            | Self::WrongMount { .. }
+            | Self::StrangeMount(_)
+            | Self::NoAddress(..)
+            | Self::NotSo(..)
+            | Self::NotDestroyed(_)
+            | Self::NotAppendOnly(_)
+            | Self::HalfMade
+            | Self::NoSuchSetting(_)
+            | Self::Step(_)
+            | Self::LeftOver { .. }
+            | Self::NotProvisioned(_) => None,
+        }
+    }
+
     /// As the rest of the worker speaks of it; `doing` is what was being done, as a phrase.
     pub(super) fn during(self, doing: impl Into<String>) -> BackendError {
         if let Self::NotProvisioned(tenant) = self {
@@ -81,3 +114,6 @@ impl JailFault {
         BackendError::Step { step: doing.into(), source: io::Error::other(self) }
     }
 }
+
+/// How the `sysctl` of Linux says that they have no such variable.
+const FOREIGN: [&str; 2] = ["/proc/sys", "is an unknown key"];

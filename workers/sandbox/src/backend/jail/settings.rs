@@ -1,5 +1,6 @@
 //! What an operator decides of jails.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,15 @@ pub enum Reach {
     Ssh(SshHost),
 }
 
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsaid | Self::Local => f.write_str("this host"),
+            Self::Ssh(host) => f.write_str(&String::from(host.clone())),
+        }
+    }
+}
+
 impl Settings {
     /// The same for a tenant that is nobody's: under other names, and entered nowhere.
     #[must_use]
@@ -82,7 +92,7 @@ impl Default for Settings {
     }
 }
 
-fn built_in<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+fn built_in<T: std::str::FromStr<Err: fmt::Debug>>(text: &str) -> T {
     text.parse().expect("a test reads every default")
 }
 

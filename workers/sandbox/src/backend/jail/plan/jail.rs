@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::backend::host::{Argv, Step};
+use crate::backend::jail::exec::entering;
 use crate::backend::jail::names::JailName;
 use crate::backend::jail::network::Network;
 use crate::backend::jail::persona::Persona;
@@ -83,7 +84,7 @@ pub(in crate::backend::jail) fn enter(jail: &JailName, persona: &Persona, relati
         Relations::Collection(collection) => collection,
         Relations::None => return None,
     };
-    let argv = Argv::new("jexec", [jail.as_str(), "/usr/bin/env"])
+    let argv = Argv::new("jexec", entering(jail, None).into_iter().skip(1))
         .and([format!("TRIBLESPACE_COLLECTION_RELATIONS={collection}")])
         .and(["/opt/faculties/relations", "--pile", SHARED, "--key", KEY, "add", &persona.label, "--id", &persona.id])
         .and(["--display-name", &persona.label, "--affinity", "assistant", "--source", "playground"])
