@@ -38,6 +38,15 @@ fn lines(folder: &Folder) -> Vec<Value> {
     all.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// Waits until a line with this text is in the file: calls do not wait for their lines, and a killed edge writes none.
+fn recorded(folder: &Folder, text: &str) {
+    let deadline = kit::clock::now() + PATIENCE;
+    while !fs::read_to_string(folder.current()).expect("text").contains(text) {
+        assert!(kit::clock::now() < deadline, "no {text} on record");
+        std::thread::yield_now();
+    }
+}
+
 fn log(folder: &Folder, terms: Terms, tasks: &Tasks) -> Log {
     let (file, before) = folder.open().expect("opened");
     let turning = folder.clone();
@@ -148,6 +157,8 @@ fn a_call_is_on_record_with_no_secret_and_the_record_outlives_a_killed_edge() {
         let call = || post(address, "/", Some(PUBLIC), &[("mcp-session-id", &session)], CALL).status;
         assert_eq!(call(), 200);
         assert_eq!(post(address, "/", Some("canary-of-a-wrong-token"), &[], INITIALIZE).status, 401);
+        let folder = Folder { path: place.path().join("state"), keep: 16 };
+        recorded(&folder, "tools/call");
         let edge = service.child("__edge");
         edge.kill();
         assert!(edge.gone_within(PATIENCE));
@@ -158,7 +169,6 @@ fn a_call_is_on_record_with_no_secret_and_the_record_outlives_a_killed_edge() {
         let metrics = get(&place.path().join("state/admin.sock"), "/metrics").text;
         assert_eq!(Exposition::read(&metrics).value("playground_audit_write_failures_total", &[]), 0.0);
         service.stop();
-        let folder = Folder { path: place.path().join("state"), keep: 16 };
         let report = verified(&folder);
         assert_eq!(report.faults, []);
         let all = lines(&folder);

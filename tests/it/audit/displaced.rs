@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{CALL, command, lines, verified};
+use super::{CALL, command, lines, recorded, verified};
 use crate::admin_socket::get;
 use crate::fake_worker::{INITIALIZE, PUBLIC};
 use crate::http::post;
@@ -34,9 +34,7 @@ fn a_record_that_was_moved_or_deleted_goes_on_in_its_place_and_status_says_so() 
         let address = service.ready();
         assert_eq!(post(address, "/", Some(PUBLIC), &[], INITIALIZE).status, 200);
         let folder = Folder { path: place.path().join("state"), keep: 16 };
-        while !fs::read_to_string(folder.current()).expect("text").contains("initialize") {
-            std::thread::yield_now();
-        }
+        recorded(&folder, "initialize");
         lose(&folder.current());
         service.line_with("was moved or deleted");
         let (code, said) = status(place.path());
