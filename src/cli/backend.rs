@@ -137,19 +137,25 @@ impl Backend {
         self.over(file.backend().map(Name::from), jail, lima)
     }
 
-    /// The same for showing what it would do, for which it need not be said where that would be.
+    /// The same for showing what it would do, for which it need not be said where that would be, nor who anybody is. A host
+    /// that has nothing to show shows jails.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn planned(&self) -> Result<Kind, Failure> {
-        match self.backend.unwrap_or(Name::Jail) {
-            Name::Jail => {
-                let mut settings = self.jail.over(jail::Settings::default())?;
-                // No plan depends on which one it is.
-                if settings.relations_collection.is_none() {
-                    settings.relations_collection = ANY_COLLECTION.parse().ok();
-                }
-                Ok(Kind::Jail(Box::new(settings)))
-            }
-            Name::Linux | Name::Lima => self.kind_or(&file::File::default()),
+    pub(super) fn planned(&self, file: &file::File) -> Result<Kind, Failure> {
+        let own = if Name::own() == Name::Linux { Name::Jail } else { Name::own() };
+        let (mut jail, mut lima) = (jail::Settings::default(), lima_settings());
+        file.sandbox.apply(&mut jail, &mut lima);
+        if lima.user.is_empty() {
+            ANYBODY.clone_into(&mut lima.user);
+        }
+        // No plan depends on which one it is.
+        if jail.relations_collection.is_none() {
+            jail.relations_collection = ANY_COLLECTION.parse().ok();
+        }
+        self.bound(&mut jail, &mut lima);
+        match self.backend.or(file.backend().map(Name::from)).unwrap_or(own) {
+            Name::Linux => Ok(Kind::Linux),
+            Name::Jail => Ok(Kind::Jail(Box::new(self.jail.over(jail)?))),
+            Name::Lima => Ok(Kind::Lima(Box::new(self.lima.over(lima)))),
         }
     }
 
@@ -188,9 +194,7 @@ impl Backend {
     }
 
     fn over(&self, said: Option<Name>, mut jail: jail::Settings, mut lima: lima::Settings) -> Result<Kind, Failure> {
-        if let Some(limit) = self.admin_limit_s {
-            (jail.admin_limit_s, lima.admin_limit_s) = (limit, limit);
-        }
+        self.bound(&mut jail, &mut lima);
         match self.backend.or(said).unwrap_or_else(Name::own) {
             Name::Linux => Ok(Kind::Linux),
             Name::Jail => {
@@ -202,6 +206,12 @@ impl Backend {
                 Ok(Kind::Jail(Box::new(settings)))
             }
             Name::Lima => Ok(Kind::Lima(Box::new(self.lima.over(lima)))),
+        }
+    }
+
+    fn bound(&self, jail: &mut jail::Settings, lima: &mut lima::Settings) {
+        if let Some(limit) = self.admin_limit_s {
+            (jail.admin_limit_s, lima.admin_limit_s) = (limit, limit);
         }
     }
 }
@@ -245,6 +255,8 @@ impl Lima {
                 .filter(|path| !path.as_os_str().is_empty())
                 .or(settings.faculties_src),
             faculty_pile: self.faculty_pile.clone(),
+            // A variable counts before a file.
+            user: variable(LIMA_USER).unwrap_or(settings.user),
             ..settings
         }
     }
@@ -302,7 +314,7 @@ impl From<file::Backend> for Name {
 
 /// What is so of machines where nothing is said.
 pub(super) fn lima_settings() -> lima::Settings {
-    let user = variable("PLAYGROUND_LIMA_USER").or_else(|| variable("USER")).unwrap_or_default();
+    let user = variable(LIMA_USER).or_else(|| variable("USER")).unwrap_or_default();
     lima::Settings::at(std::env::temp_dir().join("playground-sandbox"), user, surroundings())
 }
 
@@ -320,3 +332,9 @@ fn surroundings() -> Surroundings {
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
 }
+
+pub(super) const LIMA_USER: &str = "PLAYGROUND_LIMA_USER";
+
+/// Who stands in a plan for a user that nobody has named.
+#[cfg(feature = "mcp-http")]
+const ANYBODY: &str = "operator";

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use sandbox::backend::{jail, lima};
 use sandbox::bundle::{Source, Workshop};
 
-use super::backend::lima_settings;
+use super::backend::{LIMA_USER, lima_settings, variable};
 use super::faculties;
 use super::failure::{Code, Failure};
 use super::place;
@@ -84,6 +84,7 @@ impl Sources {
         let named = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
         let mut settings = lima_settings();
         place::file(named(&self.config).as_deref())?.sandbox.apply(&mut jail::Settings::default(), &mut settings);
+        settings.user = variable(LIMA_USER).unwrap_or(settings.user);
         settings.faculties_src = named(&self.faculties_src).or(settings.faculties_src);
         Ok(settings)
     }

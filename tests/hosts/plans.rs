@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::process::{run, text};
+use crate::process::{playground, run, text};
 use crate::site::{HERE, Site, jail_of};
 use crate::world::World;
 
@@ -47,6 +47,42 @@ fn the_plans_of_machines_run_as_they_stand() {
     follow("destroy-running", None);
     assert_eq!(fs::read_dir(world.path(pile)).expect("the pile stays").count(), 1);
     assert_eq!(fs::read_dir(world.path("home/machines")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn the_plan_of_a_bundle_is_what_is_run_for_one_and_runs_as_it_stands() {
+    let Some(world) = World::new("the plan of a bundle") else { return };
+    let sources = world.path("src/faculties");
+    fs::create_dir_all(sources.join("src")).expect("made");
+    fs::write(sources.join("Cargo.toml"), "[package]\nname = \"faculties\"\n").expect("written");
+    fs::write(sources.join("Cargo.lock"), "version = 4\n").expect("written");
+    let shown = run(playground(
+        ["sandbox", "plan", "bundle", "--backend", "lima", "--on-linux", "--faculties-src"]
+            .into_iter()
+            .chain([sources.to_str().expect("letters")]),
+    ));
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    let shown = text(&shown.stdout);
+    let mut build = playground(["bundle", "build", "--faculties-src", sources.to_str().expect("letters")]);
+    build.env("PATH", world.path("bin")).env("HOME", world.root()).env("USER", "operator").env("TMPDIR", world.root());
+    let built = run(build);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    let ran = world.calls();
+    // The same again, by its own lines.
+    let cache = world.word("shown");
+    let plan = shown.replace("/Users/operator/.cache/playground/faculties-linux-aarch64", &cache);
+    let lines: Vec<_> = plan.lines().map(fed).collect();
+    fs::write(world.path("plan"), lines.join("\n")).expect("written");
+    let followed = run(world.program("sh", ["-e", world.word("plan").as_str()]));
+    assert_eq!(followed.status.code(), Some(0), "{}\n{plan}", text(&followed.stderr));
+    assert_eq!(fs::read_dir(Path::new(&cache).join("FINGERPRINT")).expect("a bundle").count(), 14 + 1);
+    assert_eq!(fs::read_dir(&cache).expect("the cache").count(), 1);
+    let real = world.word(&format!(".cache/playground/faculties-linux-{}", std::env::consts::ARCH));
+    let again: Vec<_> = world.calls().split_off(ran.len()).iter().map(|call| call.replace(&cache, &real)).collect();
+    let of_limactl = |calls: &[String]| -> Vec<String> {
+        calls.iter().filter(|call| call.starts_with("limactl")).cloned().collect()
+    };
+    assert_eq!(of_limactl(&again), of_limactl(&ran));
 }
 
 /// A line with what it reads, which a plan tells a person in a comment.

@@ -82,6 +82,55 @@ fn who_enters_a_sandbox_makes_no_state() {
 }
 
 #[test]
+fn operators_of_machines_are_shown_what_the_program_prints() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/launchd/PLANS.md");
+    let kept = fs::read_to_string(path).expect("a test of the worker writes it");
+    for words in [&["create", "alice", "--pile-unenforced"][..], &["open", "alice"], &["sweep"], &["bundle"]] {
+        // Nobody has said whose machines they are.
+        let mut command = playground(["sandbox", "plan"]);
+        command.args(words).args(["--backend", "lima", "--state-root", "/Users/operator/machines"]);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(kept.contains(text(&output.stdout).trim_end()), "{words:?}: {}", text(&output.stdout));
+    }
+    let jails = run(playground(["sandbox", "plan", "bundle", "--backend", "jail"]));
+    assert!(jails.status.success() && text(&jails.stdout).starts_with("# Jails have no bundle"));
+}
+
+#[test]
+fn a_plan_is_that_of_the_playground_toml_and_a_flag_counts_before_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("playground.toml");
+    let file = "state = \"/srv/state\"\n[sandbox]\nbackend = \"lima\"\n[sandbox.lima]\ninstance_prefix = \"box\"\nuser = \"mallory\"\n\
+                [sandbox.jail]\nhost = \"root@jails.example\"\nprefix = \"cell\"\nrelations_collection = \"none\"\n";
+    fs::write(&config, file).expect("written");
+    let told = |words: &[&str], by_variable: bool| {
+        let mut command = playground(["sandbox", "plan", "create", "alice"]);
+        command.args(words);
+        if by_variable {
+            command.env("PLAYGROUND_CONFIG", &config);
+        } else {
+            command.arg("--config").arg(&config);
+        }
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for by_variable in [false, true] {
+        let machine = told(&[], by_variable);
+        for word in ["box-alice-2bd806c97f0e00af", "name: mallory", "/srv/state/sandbox/lima"] {
+            assert!(machine.contains(word), "{word}: {machine}");
+        }
+    }
+    assert!(told(&["--instance-prefix", "mine"], true).contains("mine-alice-2bd806c97f0e00af"));
+    let jail = told(&["--backend", "jail"], true);
+    assert!(jail.starts_with("# On root@jails.example") && jail.contains("cell-alice-"), "{jail}");
+    fs::write(&config, "[sandbox]\nbakcend = \"lima\"\n").expect("written");
+    let wrong = run(playground(["sandbox", "plan", "create", "--config", config.to_str().expect("letters")]));
+    assert_eq!(wrong.status.code(), Some(10), "{wrong:?}");
+}
+
+#[test]
 fn a_jails_name_is_told_without_a_host() {
     let digest = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90";
     let told = |words: &[&str]| {

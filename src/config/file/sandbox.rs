@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sandbox::backend::host::SshHost;
 use sandbox::backend::jail::{Dataset, HostPath, Network, Prefix, Quota, Reach, Relations, Snapshot};
@@ -10,7 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::Backend;
+use super::{Backend, values};
 
 /// What a file says of the sandbox.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Sandbox {
 pub struct Table {
     pub enabled: Option<bool>,
     pub backend: Option<Backend>,
+    #[serde(deserialize_with = "values::admin_limit")]
+    pub admin_limit: Option<Duration>,
     #[serde(deserialize_with = "agreeing")]
     pub jail: Jail,
     pub lima: Lima,
@@ -63,6 +66,9 @@ impl Sandbox {
     pub fn apply(&self, jail: &mut jail::Settings, lima: &mut lima::Settings) {
         self.said.jail.apply(jail);
         self.said.lima.apply(lima);
+        if let Some(limit) = self.said.admin_limit {
+            (jail.admin_limit_s, lima.admin_limit_s) = (limit.as_secs(), limit.as_secs());
+        }
     }
 
     /// Makes its paths those of a folder.

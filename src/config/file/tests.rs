@@ -42,6 +42,7 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
         &mut jail,
         &mut sandbox::backend::lima::Settings::at("/".into(), String::new(), Surroundings::default()),
     );
+    assert_eq!(file.sandbox.said.admin_limit, Some(Duration::from_secs(120)));
     assert!(jail.relations_collection.take().is_some());
     let reach = std::mem::take(&mut jail.reach);
     let other = "root@jails.example.org".parse().expect("a host");
@@ -73,6 +74,18 @@ fn the_example_is_read_as_it_stands_and_with_every_key() {
 }
 
 #[test]
+fn how_long_a_program_of_the_host_may_take_is_said_for_every_backend_that_has_any() {
+    for (limit, wanted) in [("1s", 1), ("1d", 86_400), ("90s", 90)] {
+        let file =
+            parse(&format!("[sandbox]\nadmin_limit = \"{limit}\"\n[sandbox.lima]\nuser = \"me\"")).expect("right");
+        let mut jail = sandbox::backend::jail::Settings::default();
+        let mut lima = sandbox::backend::lima::Settings::at("/".into(), String::new(), Surroundings::default());
+        file.sandbox.apply(&mut jail, &mut lima);
+        assert_eq!((jail.admin_limit_s, lima.admin_limit_s), (wanted, wanted), "{limit}");
+    }
+}
+
+#[test]
 fn the_example_has_every_key_there_is() {
     let whole = "[[worker]]\ntenant = \"a\"\naddress = \"127.0.0.1:1\"\ntoken_file = \"k\"\n";
     for (table, least) in [
@@ -80,7 +93,7 @@ fn the_example_has_every_key_there_is() {
         ("[audit]\n", 6),
         ("[limits]\n", 12),
         ("[limits.worker]\n", 5),
-        ("[sandbox]\n", 4),
+        ("[sandbox]\n", 5),
         ("[sandbox.jail]\n", 12),
         ("[sandbox.lima]\n", 5),
         ("[tls]\n", 4),
@@ -112,6 +125,8 @@ fn a_fault_has_its_place_and_an_unknown_key_the_nearest_known_one() {
         ("[limits]\nsessions = 0", "p.toml:2:12: "),
         ("[limits]\ndrain = \"5y\"", "p.toml:2:9: a time is wanted"),
         ("[limits]\ntenant_bandwidth = 1048575", "p.toml:2:20: bytes a second are wanted, at least 1048576"),
+        ("[sandbox]\nadmin_limit = \"0s\"", "p.toml:2:15: a time"),
+        ("[sandbox]\nadmin_limit = \"86401s\"", "p.toml:2:15: a time in whole seconds is wanted"),
         ("hosts = [\"https://x\"]", "p.toml:1:10: no Host header can be this"),
         (
             "[[worker]]\ntenant = \"a\"\ntoken_file = \"k\"\naddress = \"10.0.0.1:1\"",

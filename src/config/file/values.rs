@@ -21,6 +21,15 @@ pub(super) fn hsts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hsts>, D
     parsed(from, str::parse).map(Some)
 }
 
+/// How long one program of the host may take, in whole seconds as the flag has it.
+pub(super) fn admin_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let limit = parsed(from, spelled::duration)?;
+    if limit.subsec_nanos() != 0 || !(LEAST_ADMIN_LIMIT..=MOST_ADMIN_LIMIT).contains(&limit) {
+        return Err(serde::de::Error::custom("a time in whole seconds is wanted, from 1s to 1d"));
+    }
+    Ok(Some(limit))
+}
+
 pub(super) fn bandwidth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
     let bytes = NonZeroU64::deserialize(from)?;
     if bytes < LEAST_BANDWIDTH {
@@ -77,3 +86,8 @@ const LEAST_BANDWIDTH: NonZeroU64 = NonZeroU64::new(1024 * 1024).expect("no zero
 
 /// Some hundred calls, so that the files that are kept reach back further than a moment.
 const LEAST_ROTATION: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("no zero");
+
+const LEAST_ADMIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// The flag's bound.
+const MOST_ADMIN_LIMIT: Duration = Duration::from_secs(86_400);

@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod pruning;
 pub(crate) mod recipe;
+pub mod rehearsal;
 mod shelf;
 mod source;
 mod turn;

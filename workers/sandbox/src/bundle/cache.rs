@@ -66,9 +66,38 @@ impl Cache {
         Ok(Self { root: root.to_owned() })
     }
 
+    /// The same where nothing is to be made or read.
+    pub(super) fn pretended(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// What a builder works on, and is made from.
+    pub(super) fn work(&self) -> PathBuf {
+        self.root.join(".work")
+    }
+
+    pub(super) fn template(&self) -> PathBuf {
+        self.work().join("lima.yaml")
+    }
+
+    /// Where a builder builds.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.work().join("target")
+    }
+
+    /// The record of a builder.
+    pub(super) fn record(&self) -> PathBuf {
+        self.root.join(".builder.json")
+    }
+
+    /// Where the programs of a bundle lie before it is one.
+    pub(super) fn staged(&self, name: &str) -> PathBuf {
+        self.root.join(format!(".new-{name}"))
     }
 
     /// The bundle with this fingerprint, if it is whole. Blocks.
@@ -99,7 +128,7 @@ impl Cache {
 
     /// A new and empty folder for the programs of a bundle; for whoever has the turn. Blocks.
     pub(super) fn stage(&self, fingerprint: &Fingerprint) -> Result<PathBuf, CacheError> {
-        let path = self.root.join(format!(".new-{}", fingerprint.short()));
+        let path = self.staged(fingerprint.short());
         remove(&path)?;
         fs::create_dir(&path).map_err(at("make", &path))?;
         Ok(path)
@@ -107,7 +136,7 @@ impl Cache {
 
     /// Puts what was staged into its place, and says last that it is whole. Blocks.
     pub(super) fn complete(&self, fingerprint: &Fingerprint) -> Result<(), CacheError> {
-        let (staged, path) = (self.root.join(format!(".new-{}", fingerprint.short())), self.place(fingerprint.short()));
+        let (staged, path) = (self.staged(fingerprint.short()), self.place(fingerprint.short()));
         fs::set_permissions(&staged, Permissions::from_mode(0o755)).map_err(at("set the mode of", &staged))?;
         folder::settle(&staged).map_err(at("sync", &staged))?;
         self.take_out(fingerprint.short())?;
@@ -126,6 +155,7 @@ impl Cache {
         remove(&out)
     }
 
+    /// Where the bundle of this name is.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

@@ -1,5 +1,7 @@
 //! How a bundle is built: what the builder runs, and which programs it is to make.
 
+use super::progress::Phase;
+
 /// What a machine finds at `/opt/faculties`.
 pub const PROGRAMS: [&str; 14] = [
     "wiki",
@@ -29,17 +31,18 @@ pub(super) fn text() -> String {
     parts.join("\n--\n")
 }
 
-/// What builds programs, by root of the builder.
-pub(super) fn packages() -> Vec<String> {
-    words(&["sudo", "-n", "sh", "-c", PACKAGES], &[])
+/// What is run in the builder, in this order.
+pub(super) fn steps(name: &str) -> [(Phase, Vec<String>); 3] {
+    [
+        // What builds programs, by root of the builder.
+        (Phase::Packages, words(&["sudo", "-n", "sh", "-c", PACKAGES], &[])),
+        // The compiler, also the one that the sources pin.
+        (Phase::Rust, words(&["sh", "-c", RUST, "sh", name], &[])),
+        (Phase::Build, build(name)),
+    ]
 }
 
-/// The compiler, also the one that the sources pin.
-pub(super) fn rust(name: &str) -> Vec<String> {
-    words(&["sh", "-c", RUST, "sh", name], &[])
-}
-
-pub(super) fn build(name: &str) -> Vec<String> {
+fn build(name: &str) -> Vec<String> {
     words(&["sh", "-c", BUILD, "sh", name], &PROGRAMS)
 }
 

@@ -9,6 +9,7 @@
 //! known for ours. A machine that has the builder's name without a record is somebody else's: it is neither used nor removed.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -169,10 +170,10 @@ impl Workshop {
 
     /// The builder that there may be, by the record.
     fn recorded(&self) -> Result<Option<Builder>, BundleError> {
-        let path = self.record();
+        let path = self.cache.record();
         let text = match fs::read(&path) {
             Ok(text) => text,
-            Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(fault) => return Err(at("read", &path)(fault).into()),
         };
         let record =
@@ -191,11 +192,7 @@ impl Workshop {
         let log = Log::begin(self.cache.log(fingerprint))
             .map_err(|fault| at("write", &self.cache.log(fingerprint))(fault))?;
         let most = recipe::locked(&source.lock());
-        for (phase, words) in [
-            (Phase::Packages, recipe::packages()),
-            (Phase::Rust, recipe::rust(source.name())),
-            (Phase::Build, recipe::build(source.name())),
-        ] {
+        for (phase, words) in recipe::steps(source.name()) {
             timed(watch, phase, log.follow(&self.builder, (phase, words), most, watch)).await?;
         }
         log.remove();
@@ -204,28 +201,27 @@ impl Workshop {
 
     /// Makes what the builder finds, and says on disk that there will be one.
     fn prepare(&self, source: &Source) -> Result<PathBuf, BundleError> {
-        let (work, scratch) = (self.work(), self.scratch());
+        let (work, scratch) = (self.cache.work(), self.cache.scratch());
         for path in [&work, &scratch] {
             folder::own(path).map_err(at("make", path))?;
         }
-        let text = self.builder.template(source.root(), &scratch)?;
-        let template = work.join("lima.yaml");
+        let text = self.builder.template(source.root(), &scratch, std::env::consts::OS)?;
+        let template = self.cache.template();
         kit::durable::replace(&template, 0o600, text.as_bytes()).map_err(at("write", &template))?;
-        let record = Record { machine: self.builder.name().to_owned() };
-        let path = self.record();
-        let text = serde_json::to_vec(&record).map_err(|fault| at("write", &path)(fault.into()))?;
+        let path = self.cache.record();
+        let text = record(&self.builder).map_err(|fault| at("write", &path)(fault))?;
         kit::durable::replace(&path, 0o600, &text).map_err(at("write", &path))?;
         Ok(template)
     }
 
     async fn remove(&self, builder: &Builder) -> Result<(), BackendError> {
         // One that never came to be made has no record, and is not looked for.
-        if self.record().exists() { builder.remove().await } else { Ok(()) }
+        if self.cache.record().exists() { builder.remove().await } else { Ok(()) }
     }
 
     /// Takes what was built, if it was built of what the fingerprint says.
     async fn keep(&self, fingerprint: &Fingerprint, source: &Source) -> Result<(), BundleError> {
-        let (cache, scratch) = (self.cache.clone(), self.scratch());
+        let (cache, scratch) = (self.cache.clone(), self.cache.scratch());
         let (wanted, source) = (fingerprint.clone(), source.clone());
         blocking(move || {
             let staged = cache.stage(&wanted)?;
@@ -244,7 +240,7 @@ impl Workshop {
 
     /// Removes what the builder worked on, and then the record of it.
     async fn forget(&self) -> Result<(), BundleError> {
-        let (work, record) = (self.work(), self.record());
+        let (work, record) = (self.cache.work(), self.cache.record());
         blocking(move || -> Result<(), CacheError> {
             remove(&work)?;
             remove(&record)
@@ -252,18 +248,11 @@ impl Workshop {
         .await?;
         Ok(())
     }
+}
 
-    fn work(&self) -> PathBuf {
-        self.cache.root().join(".work")
-    }
-
-    fn scratch(&self) -> PathBuf {
-        self.work().join("target")
-    }
-
-    fn record(&self) -> PathBuf {
-        self.cache.root().join(".builder.json")
-    }
+/// What says that there is this builder.
+pub(super) fn record(builder: &Builder) -> io::Result<Vec<u8>> {
+    Ok(serde_json::to_vec(&Record { machine: builder.name().to_owned() })?)
 }
 
 /// What the sources are told apart by, as this release builds them.

@@ -8,6 +8,7 @@ use sandbox::backend::lima::Settings;
 use sandbox::backend::lima::rehearsal::{Setting, rehearse, render};
 use sandbox::backend::rehearsal::{Before, Verb};
 use sandbox::backend::{Pile, Provision};
+use sandbox::bundle;
 use sandbox::settings::{Size, TenantSettings};
 
 use crate::compare;
@@ -136,6 +137,25 @@ fn shown() -> Vec<(&'static str, &'static str, &'static str, Setting, Verb)> {
     ]
 }
 
+/// What is built for all machines, of a package in this folder.
+async fn bundle(settings: &Settings, sources: &str, host: &'static str) -> String {
+    let cache = format!("{HOME}/.cache/playground/faculties-linux-aarch64").into();
+    let setting = bundle::rehearsal::Setting { cache, sources: sources.into(), host };
+    let acts = bundle::rehearsal::rehearse(settings, &setting).await.expect("a plan");
+    render(&acts, &Ok(()))
+}
+
+#[tokio::test]
+async fn building_a_bundle() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans/lima");
+    let usual = bundle(&settings(), SOURCES, "macos").await;
+    compare(&folder.join("bundle.txt"), &usual);
+    let other = Settings { instance_prefix: "box".to_owned(), ..settings() };
+    compare(&folder.join("bundle-on-linux.txt"), &bundle(&other, "/srv/it's a place/faculties", "linux").await);
+    let nowhere = bundle::rehearsal::Setting { cache: "/c".into(), sources: "/".into(), host: "macos" };
+    bundle::rehearsal::rehearse(&settings(), &nowhere).await.expect_err("the builder sees the folder above");
+}
+
 #[tokio::test]
 async fn the_plans_that_operators_of_machines_are_shown_are_those_of_today() {
     let mut text = String::from(HEAD);
@@ -144,8 +164,21 @@ async fn the_plans_that_operators_of_machines_are_shown_are_those_of_today() {
         let line = format!("playground sandbox plan {words} --backend lima --state-root {HOME}/machines");
         text.push_str(&format!("\n## {heading}\n\n{about}\n\n    {line}\n\n```sh\n{}\n```\n", plan.trim_end()));
     }
+    let plan = bundle(&settings(), SOURCES, "macos").await;
+    text.push_str(&format!("{BUNDLE}\n```sh\n{}\n```\n", plan.trim_end()));
     compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/launchd/PLANS.md"), &text);
 }
+
+const SOURCES: &str = "/Users/operator/src/faculties";
+
+const BUNDLE: &str = "
+## bundle
+
+`bundle build`, and what a service with `--faculties-src` does before it starts, where there is no bundle of these sources yet.
+FINGERPRINT stands for the beginning of theirs. The whole may take an hour; what the builder says goes to a file.
+
+    playground sandbox plan bundle --backend lima --faculties-src /Users/operator/src/faculties
+";
 
 const HEAD: &str = "\
 # What the lima backend runs

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::{Argv, Step};
 
 /// Where it is written down.
-pub(in crate::backend) type Script = Arc<Mutex<Vec<Act>>>;
+pub(crate) type Script = Arc<Mutex<Vec<Act>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::limactl::Limactl;
 use super::name::Name;
 use super::{Settings, plan, step, template};
-use crate::backend::host::{Process, RunError, Runner};
+use crate::backend::host::{Argv, Process, RunError, Runner, Script};
 use crate::backend::{BackendError, Ends, Streams};
 
 /// The builder of one prefix, whether or not there is one now. Only whoever has the record of having made it removes it.
@@ -21,9 +21,18 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn of(settings: &Settings, runner: Arc<dyn Runner>) -> Result<Self, BackendError> {
+        Self::with(settings, runner, None)
+    }
+
+    /// The same, of which is written down what it asks and does.
+    pub(super) fn with(
+        settings: &Settings,
+        runner: Arc<dyn Runner>,
+        script: Option<Script>,
+    ) -> Result<Self, BackendError> {
         settings.check()?;
         let (name, user) = (Name::builder(&settings.instance_prefix), settings.user.clone());
-        let limactl = Arc::new(Limactl::new(runner, settings.admin_limit(), None));
+        let limactl = Arc::new(Limactl::new(runner, settings.admin_limit(), script));
         Ok(Self { name, user, limactl })
     }
 
@@ -46,8 +55,8 @@ impl Builder {
     }
 
     /// What it is made from: these folders and nothing of a tenant.
-    pub(crate) fn template(&self, sources: &Path, scratch: &Path) -> Result<String, BackendError> {
-        template::builder(&self.user, sources, scratch, std::env::consts::OS)
+    pub(crate) fn template(&self, sources: &Path, scratch: &Path, host: &str) -> Result<String, BackendError> {
+        template::builder(&self.user, sources, scratch, host)
             .map_err(|fault| step("write the builder's template", fault))
     }
 
@@ -70,6 +79,11 @@ impl Builder {
 
     /// Starts a program in it, of which the end on this side proves nothing.
     pub(crate) fn start(&self, words: Vec<String>) -> Result<(Process, Ends), RunError> {
-        self.limactl.runner().start(&plan::inside(&self.name, words), false, &Streams::Pipes)
+        self.limactl.runner().start(&self.inside(words), false, &Streams::Pipes)
+    }
+
+    /// What runs it.
+    pub(crate) fn inside(&self, words: Vec<String>) -> Argv {
+        plan::inside(&self.name, words)
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kit::Tenant;
 
 use self::world::World;
-use super::{Lima, Settings, Surface};
-use crate::backend::host::{Act, write_acts};
+use super::{Builder, Lima, Settings, Surface};
+use crate::backend::host::{Act, Script, write_acts};
 use crate::backend::rehearsal::{Before, Verb};
 use crate::backend::{
     Backend, BackendError, CommandSpec, Config, KILL_DEADLINE, Kind, Pile, Provision, Shell, Streams,
@@ -79,6 +79,11 @@ pub async fn rehearse(
     };
     let acts = std::mem::take(&mut *script.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((acts, done))
+}
+
+/// A builder of faculties on a host that is only pretended, of which is written down what it asks and does.
+pub(crate) fn builder(settings: &Settings, script: Script) -> Result<Builder, BackendError> {
+    Builder::with(settings, Arc::new(World::new(Arc::clone(&script))), Some(script))
 }
 
 async fn perform(lima: &Lima, tenant: &Tenant, spec: &Provision, verb: Verb) -> Result<(), BackendError> {
