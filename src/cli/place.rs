@@ -145,7 +145,9 @@ impl From<StateError> for Failure {
             StateError::Held(_) => Some(
                 "stop the other one, or give this one a state of its own with --state DIR; the halves of a service have one each, as `playground worker --help` shows",
             ),
-            StateError::Foreign { .. } => Some("name a directory of your own with --state DIR"),
+            StateError::Foreign { .. } => Some(
+                "run this as the user whose it is, with runuser or su, or name a directory of your own with --state DIR",
+            ),
             StateError::Absent(_) => Some("name the one of the service with --state DIR; nothing was made"),
             StateError::NotRegular { .. } => Some("move it away: it is made again"),
             StateError::Open { .. }

@@ -17,6 +17,7 @@ import time
 system, debs = map(pathlib.Path, sys.argv[1:3])
 first, second = sys.argv[3:5]
 PATIENCE = 60
+ENABLED = ["playground-sandbox.service", "playground-edge.socket", "playground-worker@alice.service"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "debian", "version": "1"}}
 # Not by chroot: no user namespace can be made in one.
 ENTER = """
@@ -189,13 +190,17 @@ def upgraded(sandbox, edge):
 
 
 def removed():
+    run("systemctl", "enable", *ENABLED)
     run("dpkg", "--remove", "playground")
     assert not there("/usr/bin/playground") and not there("/lib/systemd/system/playground.service")
     assert there("/etc/playground/playground.toml") and there("/etc/playground/sandbox.token") and there(STATE)
 
 
 def purged():
+    wanted = list((system / "etc/systemd/system").glob("*.wants/playground*"))
+    assert {link.name for link in wanted} == set(ENABLED), wanted
     said = run("dpkg", "--purge", "playground")
+    assert not [link for link in wanted if link.is_symlink()], "what was enabled still is"
     assert not there("/etc/playground")
     assert there(STATE + "/sandbox/tenants") and there(TOKENS)
     assert "kept: /var/lib/playground-sandbox" in said and "kept: /var/lib/playground-edge" in said, said

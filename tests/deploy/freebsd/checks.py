@@ -96,6 +96,12 @@ for service, alive in ((MCP, "playground"), (SANDBOX, "playground"), (FACULTIES,
         ends(force, 0, out=f"Starting {service}.")
         assert len(host.calls("daemon")) == 2
 
+    @on_host(f"{service} starts in no service jail, whatever rc.conf says of all")
+    def no_service_jail(host, service=service):
+        host.rc_conf(f"svcj_all_enable=YES\n{service}_svcj=YES\n")
+        start, = host.run(service, "start")
+        ends(start, 0, out=f"Starting {service}.")
+
     @on_host(f"{service} tells its variable and what it is, and knows no other command")
     def told_of(host, service=service):
         rcvar, describe, odd = host.run(service, "rcvar", "describe", "launch")
@@ -454,7 +460,7 @@ def order(deploy):
     for name, said in lines.items():
         provided = "playground_faculties_INSTANCE" if name == "playground_faculties" else name
         assert said[0] == f"# PROVIDE: {provided}", said
-        assert said[1] == "# REQUIRE: NETWORKING FILESYSTEMS zfs"
+        assert said[1] == "# REQUIRE: LOGIN FILESYSTEMS zfs"
         assert said[-1] == "# KEYWORD: shutdown"
         assert ("# BEFORE: playground_mcp" in said) == (name != MCP)
 

@@ -75,6 +75,9 @@ for service in (MCP, SANDBOX, FACULTIES):
             refuses(service, f"{setting} is {'unknown' if value is None else value}", says,
                     lambda host, setting=setting, value=value: host.sysctl(setting, value))
     refuses(service, "another user than root", "only root may start it or ask for it", lambda host: None, uid=65534)
+    for unread in ("env", "env_file", "limits", "login_class", "user", "group", "groups", "nice", "fib", "chroot", "chdir", "prepend"):
+        refuses(service, f"rc.conf has its {unread}", f"{service}_{unread} is set in /etc/rc.conf and changes nothing here",
+                lambda host, service=service, unread=unread: host.rc_conf(f"{service}_{unread}=/x\n"))
     refuses(service, "its program is missing", "/usr/local/bin/playground is no program that can be run",
             lambda host: host.path("/usr/local/bin/playground").unlink())
     refuses(service, "its program may not be run", "/usr/local/bin/playground is no program that can be run",
