@@ -207,10 +207,17 @@ impl Provider {
         }
     }
 
-    pub(crate) async fn read_file(&self, scope: &Scope, session: &str, path: &GuestPath) -> Result<Vec<u8>, Fault> {
+    /// Reads a whole file. It is read to its end even if the caller goes away: what reads it would be killed, and nothing
+    /// would prove what that leaves.
+    pub(crate) async fn read_file(&self, scope: &Scope, session: &str, path: GuestPath) -> Result<Vec<u8>, Fault> {
         let tenant = self.tenant_of(scope, session).await?;
-        let _place = self.0.jobs.occupy(&tenant, &format!("read_file {}", path.path)).map_err(Fault::Refused)?;
-        self.heed_file(self.0.backend.read_file(&tenant, path, MOST_FILE_BYTES).await)
+        let place = self.0.jobs.occupy(&tenant, &format!("read_file {}", path.path)).map_err(Fault::Refused)?;
+        let this = self.clone();
+        let work = async move {
+            let _place = place;
+            this.heed_file(this.0.backend.read_file(&tenant, &path, MOST_FILE_BYTES).await)
+        };
+        self.0.turns.detached(work).await.ok_or(BackendError::ShuttingDown)?
     }
 
     /// Writes a whole file, or appends to one. The write is finished even if the caller goes away: half a file would be worse.
@@ -224,20 +231,21 @@ impl Provider {
     ) -> Result<Written, Fault> {
         let tenant = self.tenant_of(scope, session).await?;
         let place = self.0.jobs.occupy(&tenant, &format!("write_file {}", path.path)).map_err(Fault::Refused)?;
-        let backend = Arc::clone(&self.0.backend);
+        let this = self.clone();
         let work = async move {
             let _place = place;
+            let backend = &this.0.backend;
             if how.parents {
-                backend.make_parents(&tenant, &path).await?;
+                this.heed_file(backend.make_parents(&tenant, &path).await)?;
             }
-            if how.append {
+            this.heed_file(if how.append {
                 backend.append_file(&tenant, &path, content).await
             } else {
                 backend.write_file(&tenant, &path, content).await
-            }
+            })
         };
-        let written = self.0.turns.detached(work).await.ok_or(BackendError::ShuttingDown)?;
-        self.heed_file(written)
+        // What becomes of it is heeded also where nobody waits any more.
+        self.0.turns.detached(work).await.ok_or(BackendError::ShuttingDown)?
     }
 
     /// One page of a job of the caller's.

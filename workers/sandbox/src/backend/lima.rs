@@ -302,7 +302,8 @@ impl Inner {
         let name = machine.name();
         let inside = |words: Vec<String>| plan::inside(&name, words);
         // The script begins in the shell's own home where it is given none.
-        work(CleanShell { runner: self.limactl.runner(), inside: &inside, home: HOME, limit: FILE_LIMIT }).await
+        let (runner, ending) = (self.limactl.runner(), machine::ending(&machine));
+        work(CleanShell { runner, inside: &inside, home: HOME, limit: FILE_LIMIT, ending: &*ending }).await
     }
 
     async fn command(&self, tenant: &Tenant, command: &CommandSpec) -> Result<(Arc<Machine>, Argv), BackendError> {

@@ -60,7 +60,7 @@ async fn a_session_is_its_tenants_alone() {
     assert!(matches!(provider.close(&scope("b"), &a).await, Err(Fault::NoSession)));
     assert_eq!(provider.tenant_of(&Scope::Local, &b).await.unwrap(), tenant("b"));
     let path = GuestPath { cwd: None, path: "x".to_owned() };
-    assert!(matches!(provider.read_file(&scope("a"), &b, &path).await, Err(Fault::NoSession)));
+    assert!(matches!(provider.read_file(&scope("a"), &b, path.clone()).await, Err(Fault::NoSession)));
     assert!(matches!(
         provider.write_file(&scope("a"), &b, path, vec![], Placing::default()).await,
         Err(Fault::NoSession)
@@ -151,7 +151,7 @@ async fn a_disabled_tenant_is_refused_everywhere_until_it_is_enabled() {
         for kept in [Kept::Hidden, Kept::Retained] {
             assert!(disabled(provider.start(&scope, &session, submission(kept)).await.err().unwrap()));
         }
-        assert!(disabled(provider.read_file(&scope, &session, &path()).await.unwrap_err()));
+        assert!(disabled(provider.read_file(&scope, &session, path()).await.unwrap_err()));
         assert!(disabled(provider.write_file(&scope, &session, path(), vec![], Placing::default()).await.unwrap_err()));
     }
     fake.know(&tenant("a"), |known| known.disabled = false);

@@ -14,7 +14,7 @@ pub(super) async fn read(provider: &Provider, scope: &Scope, arguments: &Argumen
     let session = arguments.text("session")?;
     let path = path(arguments)?;
     let (offset, limit) = (arguments.number("offset")?.unwrap_or(1), arguments.number("limit")?);
-    let content = provider.read_file(scope, session, &path).await?;
+    let content = provider.read_file(scope, session, path.clone()).await?;
     let place = place(&path);
     let kind = mime::of(&place, &content);
     let mut meta = meta(&place, kind, content.len());

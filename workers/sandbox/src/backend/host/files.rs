@@ -9,7 +9,7 @@ mod script;
 use std::io;
 use std::time::Duration;
 
-use super::{Argv, Output, RunError, Runner, last_lines};
+use super::{Argv, Ending, Output, RunError, Runner, last_lines};
 use crate::backend::{BackendError, Exit, FileError, GuestPath, Written};
 
 /// A guest's clean shell.
@@ -21,6 +21,8 @@ pub struct CleanShell<'a> {
     pub home: &'a str,
     /// How long one call may take.
     pub limit: Duration,
+    /// What the end of a call proves of what it started.
+    pub ending: &'a dyn Ending,
 }
 
 impl CleanShell<'_> {
@@ -83,8 +85,15 @@ impl CleanShell<'_> {
         let argv = (self.inside)(words.map(str::to_owned).into());
         match self.runner.run(&argv, input, self.limit).await {
             Ok(output) if output.is_good() => Ok(output),
-            Ok(output) => Err(explain(path, &output)),
-            Err(RunError::TimedOut { .. }) => Err(FileError::Lost(name.clone())),
+            // Where an end is a proof, one that is none leaves somebody who may write on.
+            Ok(output) => Err(match self.ending.lost(&output.exit) {
+                Some(lost) => BackendError::ControlLost(lost).into(),
+                None => explain(path, &Output { exit: self.ending.exit(output.exit.clone()), ..output }),
+            }),
+            Err(RunError::TimedOut { end, .. }) => match self.ending.prove(end).await {
+                Ok(_dead) => Err(FileError::Lost(name.clone())),
+                Err(lost) => Err(BackendError::ControlLost(lost).into()),
+            },
             Err(fault) => {
                 Err(BackendError::Step { step: "reach the guest's files".to_owned(), source: io::Error::other(fault) }
                     .into())
@@ -121,9 +130,8 @@ fn explain(path: &GuestPath, output: &Output) -> FileError {
             (Some(bytes), Some(written)) => FileError::Partial { path: name, written, bytes },
             _ => FileError::Lost(name),
         },
-        Exit::Code(_) | Exit::Signal(_) | Exit::OutOfMemory | Exit::OverQuota | Exit::SandboxEnded => {
-            complaint(name, &output.stderr)
-        }
+        Exit::SandboxEnded => FileError::Lost(name),
+        Exit::Code(_) | Exit::Signal(_) | Exit::OutOfMemory | Exit::OverQuota => complaint(name, &output.stderr),
     }
 }
 

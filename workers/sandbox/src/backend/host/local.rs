@@ -81,17 +81,17 @@ impl Local {
         let mut written = Written { out: Vec::new(), err: Vec::new(), lines: Lines::to(told) };
         let captured = timeout(limit, capture(&process, pipes, input, &mut written)).await;
         let program = || argv.program().to_owned();
-        let outcome = match captured {
-            Ok(Ok(exit)) => Ok(Output { exit, stdout: written.out, stderr: written.err }),
-            Ok(Err(CaptureError::TooMuch)) => Err(RunError::TooMuch { program: program(), most: MOST }),
-            Ok(Err(CaptureError::Io(fault))) => Err(not_started(argv)(fault)),
-            Err(_elapsed) => Err(RunError::TimedOut { program: program(), limit, said: last_lines(&written.err) }),
-        };
-        if outcome.is_err() {
-            process.end(self.grace).await;
+        if let Ok(Ok(exit)) = captured {
+            drop(ending);
+            return Ok(Output { exit, stdout: written.out, stderr: written.err });
         }
+        let end = process.end(self.grace).await;
         drop(ending);
-        outcome
+        Err(match captured {
+            Ok(Err(CaptureError::Io(fault))) => not_started(argv)(fault),
+            Ok(_) => RunError::TooMuch { program: program(), most: MOST },
+            Err(_elapsed) => RunError::TimedOut { program: program(), limit, said: last_lines(&written.err), end },
+        })
     }
 
     /// At a terminal whose other end comes back, which the program controls: it is told of its size, its interrupts and its

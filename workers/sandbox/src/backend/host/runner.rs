@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Argv, Process};
+use super::{Argv, End, Process};
 use crate::backend::{Ends, Exit, Pending, Streams};
 
 /// A way to run programs on the host that has the tenants.
@@ -58,7 +58,7 @@ pub enum RunError {
     },
     /// It may have done its work all the same. `said` is the end of what it complained of.
     #[error("{program} did not end within {} s and was stopped{}", limit.as_secs(), after(said))]
-    TimedOut { program: String, limit: Duration, said: String },
+    TimedOut { program: String, limit: Duration, said: String, end: End },
     #[error("{program} wrote more than {most} bytes and was stopped")]
     TooMuch { program: String, most: usize },
     /// Whether the program ran is not known.

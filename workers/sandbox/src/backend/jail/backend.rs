@@ -80,7 +80,8 @@ impl JailBackend {
     ) -> Result<T, FileError> {
         let (jail, jails) = (self.live(tenant).await?, &self.0.jails);
         let inside = |words: Vec<String>| jails.inside(&jail, words);
-        work(CleanShell { runner: jails.host.runner(), inside: &inside, home: HOME, limit: LONGEST_FILE }).await
+        let (runner, ending) = (jails.host.runner(), jails.ending(tenant));
+        work(CleanShell { runner, inside: &inside, home: HOME, limit: LONGEST_FILE, ending: &*ending }).await
     }
 }
 

@@ -72,7 +72,7 @@ impl Jails {
         })
     }
 
-    fn ending(&self, tenant: &Tenant) -> Arc<dyn Ending> {
+    pub(super) fn ending(&self, tenant: &Tenant) -> Arc<dyn Ending> {
         Arc::new(Reaped { tenant: tenant.clone(), is_proof: self.is_proof() })
     }
 

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::reaper::Reaper;
 use super::rehearsal::{Setting, World};
 use super::settings::Settings;
-use crate::backend::host::{Output, RunError};
+use crate::backend::host::{End, Output, RunError};
 use crate::backend::rehearsal::Before;
 use crate::settings::TenantSettings;
 
@@ -75,7 +75,12 @@ impl Bench {
 }
 
 fn hung() -> Result<Output, RunError> {
-    Err(RunError::TimedOut { program: "it".to_owned(), limit: Duration::from_secs(1), said: String::new() })
+    Err(RunError::TimedOut {
+        program: "it".to_owned(),
+        limit: Duration::from_secs(1),
+        said: String::new(),
+        end: End::Forced,
+    })
 }
 
 #[tokio::test]

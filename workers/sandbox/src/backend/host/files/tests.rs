@@ -5,14 +5,46 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kit::Tenant;
+
 use super::CleanShell;
-use crate::backend::host::{Argv, Local, Output, Recording, Surroundings};
-use crate::backend::{FileError, GuestPath, Written};
+use crate::backend::host::{Argv, End, Ending, Local, Output, Recording, RunError, Surroundings};
+use crate::backend::{BackendError, ControlLost, Exit, FileError, GuestPath, Killed, Pending, Written};
 
 struct Guest {
     folder: tempfile::TempDir,
     runner: Local,
 }
+
+/// Whose end is always a proof.
+struct Sure;
+
+impl Ending for Sure {
+    fn prove(&self, _: End) -> Pending<'_, Result<Killed, ControlLost>> {
+        Box::pin(async { Ok(Killed::Command) })
+    }
+}
+
+/// A wrapper whose code is the proof, and nothing else is.
+struct Wrapped;
+
+impl Wrapped {
+    fn fault() -> ControlLost {
+        ControlLost { tenant: Tenant::parse("alice").unwrap(), reason: "it was killed".to_owned() }
+    }
+}
+
+impl Ending for Wrapped {
+    fn prove(&self, end: End) -> Pending<'_, Result<Killed, ControlLost>> {
+        Box::pin(async move { if end == End::Forced { Err(Self::fault()) } else { Ok(Killed::Command) } })
+    }
+
+    fn lost(&self, exit: &Exit) -> Option<ControlLost> {
+        matches!(exit, Exit::Signal(_)).then(Self::fault)
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(1);
 
 impl Guest {
     fn new() -> Self {
@@ -32,7 +64,8 @@ impl Guest {
             Argv::new(program.clone(), rest.to_vec())
         };
         let home = home.to_str().unwrap();
-        work(CleanShell { runner: &self.runner, inside: &inside, home, limit: Duration::from_secs(60) }).await
+        let limit = Duration::from_secs(60);
+        work(CleanShell { runner: &self.runner, inside: &inside, home, limit, ending: &Sure }).await
     }
 
     async fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileError> {
@@ -237,8 +270,36 @@ async fn a_full_disk_is_told_and_nothing_half_written_stays() {
     ] {
         let runner = Recording::new(move |_| Ok(Output::bad(code, said)));
         let inside = |words: Vec<String>| Argv::new("jexec", words);
-        let shell = CleanShell { runner: &runner, inside: &inside, home: "/", limit: Duration::from_secs(1) };
+        let shell = CleanShell { runner: &runner, inside: &inside, home: "/", limit: LIMIT, ending: &Sure };
         let fault = shell.write(&at("a"), b"0123456789").await.unwrap_err();
         assert!(kit::chain(&fault).contains(wanted), "{said}: {}", kit::chain(&fault));
+    }
+}
+
+#[tokio::test]
+async fn a_script_whose_wrapper_proves_nothing_any_more_is_a_loss_of_control() {
+    type Outcome = Box<dyn Fn() -> Result<Output, RunError> + Send + Sync>;
+
+    let late = |end: &End| RunError::TimedOut {
+        program: "it".to_owned(),
+        limit: LIMIT,
+        said: String::new(),
+        end: end.clone(),
+    };
+    let killed = || Ok(Output { exit: Exit::Signal(9), stdout: Vec::new(), stderr: Vec::new() });
+    let (heeded, forced) = (End::Yielded(Exit::Code(143)), End::Forced);
+    let outcomes: [(Outcome, bool); 4] = [
+        (Box::new(killed), true),
+        (Box::new(move || Err(late(&forced))), true),
+        (Box::new(move || Err(late(&heeded))), false),
+        (Box::new(|| Ok(Output::bad(137, ""))), false),
+    ];
+    for (outcome, is_loss) in outcomes {
+        let runner = Recording::new(move |_| outcome());
+        let inside = |words: Vec<String>| Argv::new("jexec", words);
+        let shell = CleanShell { runner: &runner, inside: &inside, home: "/", limit: LIMIT, ending: &Wrapped };
+        let fault = shell.write(&at("a"), b"0123456789").await.unwrap_err();
+        let lost = matches!(&fault, FileError::Backend(BackendError::ControlLost(_)));
+        assert_eq!(lost, is_loss, "{}", kit::chain(&fault));
     }
 }
