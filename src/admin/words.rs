@@ -224,14 +224,17 @@ pub struct Shown {
     pub pile_bytes: u64,
     /// What was decided for it.
     pub own: TenantSettings,
-    /// What was decided for all.
+    /// What was decided for all when that counted.
     pub common: TenantSettings,
+    /// What holds for it; what nothing bounds is absent.
+    pub in_force: TenantSettings,
 }
 
 /// What is used of what may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    pub used: u64,
+    /// Absent where it is not counted.
+    pub used: Option<u64>,
     pub bound: Option<u64>,
 }
 
@@ -241,6 +244,8 @@ pub enum Refusal {
     NoSuchTenant,
     NoSuchSession,
     NotEnforceable,
+    /// There are settings that the backend has no way to keep.
+    NotKept,
     NoIsolation,
     Disabled,
     /// What the service was started with cannot be taken up as it stands now; it goes on with what it had.

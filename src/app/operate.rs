@@ -137,7 +137,8 @@ async fn show(sandbox: &Sandbox, tenant: &Tenant) -> Result<Shown, BackendError>
         inodes: part(usage.inodes),
         pile_bytes: usage.pile,
         own: record.settings,
-        common: sandbox.common().clone(),
+        common: record.common,
+        in_force: record.in_force,
     })
 }
 
@@ -168,6 +169,7 @@ fn refusal(fault: &BackendError) -> Answer {
     let why = match fault {
         BackendError::NotProvisioned(_) => Refusal::NoSuchTenant,
         BackendError::NotEnforceable(_) => Refusal::NotEnforceable,
+        BackendError::NotKept(_) => Refusal::NotKept,
         BackendError::NoIsolation(_) => Refusal::NoIsolation,
         BackendError::ShuttingDown => Refusal::NoWorker,
         BackendError::Disabled(_) => Refusal::Disabled,

@@ -1,5 +1,7 @@
 //! All that stands in the way of serving, found without serving.
 
+mod sandboxes;
+
 use std::path::Path;
 
 use super::{changeable, edge_user, loose, loose_at, trust};
@@ -13,6 +15,7 @@ use crate::state::StateDir;
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems: Vec<_> = changeable::problems(config).iter().map(|fault| kit::chain(fault)).collect();
+    problems.extend(sandboxes::problems(config));
     problems.extend(trust::read(config).err().map(|fault| kit::chain(&fault)));
     problems.extend(edge_user(config).err().map(|fault| kit::chain(&fault)));
     let own = |path: &&Path| config.state.as_ref().is_some_and(|state| path.parent() == Some(state.path()));

@@ -248,7 +248,12 @@ impl Lima {
         lima::Settings {
             instance_prefix: self.instance_prefix.clone().unwrap_or(settings.instance_prefix),
             state_root: self.state_root.clone().unwrap_or(settings.state_root),
-            template: self.template.clone().or(settings.template),
+            // Lima takes it for a place beside the file that names it.
+            template: self
+                .template
+                .as_ref()
+                .map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()))
+                .or(settings.template),
             faculties_src: self
                 .faculties_src
                 .clone()
@@ -294,6 +299,11 @@ impl From<OpenError> for Failure {
             OpenError::OtherBackend(other) => {
                 let remedy = other.remedy();
                 Self::new(other).code(Code::Configuration).hint(remedy)
+            }
+            OpenError::NotKept { ref source, .. } => {
+                let unset: String = source.names().map(|name| format!(" --unset {name}")).collect();
+                let hint = format!("take it back with: playground user set --all-tenants{unset}");
+                Self::new(fault).code(Code::Configuration).hint(hint)
             }
             fault @ OpenError::Settings(_) => Self::new(fault).code(Code::Configuration),
             fault @ OpenError::Backend(_) => Self::new(fault),

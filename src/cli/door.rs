@@ -156,6 +156,7 @@ pub(super) fn refused(why: Refusal, message: &str) -> Failure {
         Refusal::NotEnforceable => Failure::message(Code::Failed, message).hint(
             "--no-pile makes the tenant without one; --pile-unenforced makes one that the tenant can also overwrite",
         ),
+        Refusal::NotKept => Failure::message(Code::Usage, message),
         Refusal::NoIsolation => no_isolation(message),
         Refusal::Disabled => {
             Failure::message(Code::NotAllowed, message).hint("`playground user enable NAME` takes that back")

@@ -43,7 +43,7 @@ async fn with(sandbox: &Sandbox, tenant: &Tenant) -> Vec<Check> {
         shared_pile: Some(false),
         ..TenantSettings::default()
     };
-    let settings = possible(sandbox, settings);
+    let settings = sandbox.keepable(settings);
     let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
     let made = match sandbox.provision(tenant, spec).await {
         Ok(made) => made,
@@ -88,14 +88,6 @@ fn begun(kind: UidMap, pile: PileState) -> Vec<Check> {
         (UidMap::Machine, _) => {
             vec![Check::ok("start", "a machine is made and starts"), untried("isolation"), machines()]
         }
-    }
-}
-
-/// Without what a jail has no way to give, and would refuse.
-pub(super) fn possible(sandbox: &Sandbox, settings: TenantSettings) -> TenantSettings {
-    match sandbox.assurances().uid_map {
-        UidMap::Jail => TenantSettings { shared_pile: None, file_size: None, ..settings },
-        UidMap::Range | UidMap::Single | UidMap::Machine => settings,
     }
 }
 
@@ -155,6 +147,13 @@ fn promised(sandbox: &Sandbox) -> Vec<Check> {
             ),
         },
     ];
+    if found.uid_map == UidMap::Machine {
+        checks.push(Check::warn(
+            "network",
+            "a machine reaches all that this host reaches, by Lima's own network this host's loopback included",
+            "let nothing listen here, or near here, that asks nobody who they are; or serve from a host of its own",
+        ));
+    }
     checks.extend(found.limits.iter().map(|(name, holder)| {
         let id = format!("limit-{}", name.replace(' ', "-"));
         let what = format!("{name}: {holder}");

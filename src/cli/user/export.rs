@@ -127,7 +127,7 @@ impl Export {
         let text = TAR.replace("OPTIONS", unreadable);
         // Whatever a tenant does to what is read, it cannot fill this disk.
         let bound = shown.own.over(&shown.common).limits.disk.max(shown.disk.bound);
-        let held = bound.unwrap_or(shown.disk.used);
+        let held = bound.or(shown.disk.used).unwrap_or(u64::MAX);
         let most = self.most.map_or(held.saturating_mul(2).saturating_add(BESIDES), Size::bytes);
         let output = inside::Output { file: into, most, remedy: "--most SIZE allows more" };
         let ending = inside::run(door, &self.name, &text, None, output, signals).await?;

@@ -15,6 +15,7 @@ use sandbox::settings::TenantSettings;
 
 use super::create::{PileFlags, made_line};
 use super::export::{FILES, KEY, META, MOST_KEY, Meta, PILE, VERSION, plain};
+use super::set::setting;
 use super::settings::SettingFlags;
 use crate::admin::ending::Ending;
 use crate::admin::words::{Answer, PileKept, PileWish, Request};
@@ -46,6 +47,10 @@ pub(super) struct Import {
     #[command(flatten)]
     settings: SettingFlags,
 
+    /// Leave out a setting that it had there; what is built in holds then, or what was decided for all. Repeatable.
+    #[arg(long, value_name = "SETTING", value_parser = setting)]
+    unset: Vec<String>,
+
     #[command(flatten)]
     place: Place,
 
@@ -65,7 +70,8 @@ impl Import {
                 Some(Exported { pile: self.open(PILE)?, key: self.key()? })
             }
         };
-        let content = Content { meta, typed, files, pile };
+        let mut content = Content { meta, typed, files, pile };
+        content.meta.settings = self.settled(&content)?;
         let state = self.place.open()?;
         let door = Door::open_to_make(&state, &self.place, &self.backend).await?;
         let done = self.make(&state, &door, content, &mut signals).await;
@@ -74,6 +80,24 @@ impl Import {
         act::record(state.path(), &Act::new("user import").of(&self.name));
         say::talk(&format!("imported {}; mint a token with: playground token mint {}", self.name, self.name));
         closed
+    }
+
+    /// What it is to have, as far as that can be kept here.
+    fn settled(&self, content: &Content) -> Result<TenantSettings, Failure> {
+        let Content { meta, typed, .. } = content;
+        let mut forgotten = self.unset.clone();
+        // As many files as were right for the disk there may be more than another one has room for.
+        if typed.disk.is_some() && typed.inodes.is_none() {
+            forgotten.push(INODES.to_owned());
+        }
+        let settings = meta.settings.amended(typed, &forgotten).map_err(Failure::new)?;
+        // Where it is not said what isolates tenants, a running service knows.
+        let kept = self.backend.kind(&self.place).map_or(Ok(()), |kind| kind.keeps(&settings));
+        kept.map_err(|fault| {
+            let unset: Vec<_> = fault.names().map(|name| format!("--unset {name}")).collect();
+            Failure::new(fault).code(Code::Usage).hint(format!("to import it without: {}", unset.join(" ")))
+        })?;
+        Ok(settings)
     }
 
     async fn make(
@@ -124,10 +148,7 @@ impl Import {
             (PileWish::IfEnforceable, PileKept::None) => PileWish::None,
             (typed, _) => typed,
         };
-        // As many files as were right for the disk there may be more than another one has room for.
-        let forgotten =
-            if typed.disk.is_some() && typed.inodes.is_none() { vec![INODES.to_owned()] } else { Vec::new() };
-        let settings = Box::new(meta.settings.amended(&typed, &forgotten).map_err(Failure::new)?);
+        let settings = Box::new(meta.settings);
         let create = Request::Create { tenant: self.name.clone(), pile: wish, settings, overcommit };
         let Answer::Created { new, pile: kept } = door.ask(create).await? else { return Err(otherwise()) };
         say::talk(&made_line(&self.name, new, kept));

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use kit::{Tenant, durable};
+use sandbox::backend::Kind;
 use sandbox::settings::{FILE, Settings, TenantSettings};
 use serde_json::Value;
 
@@ -99,7 +100,9 @@ impl Set {
 
     fn set_common(&self, state: &StateDir, change: &TenantSettings) -> Result<(), Failure> {
         let folder = state.sandbox();
-        amend_file(&folder, change, &self.unset)?;
+        // Where it is not said whose tenants they are, opening them refuses what cannot be.
+        let kind = self.backend.kind(&self.place).ok();
+        amend_file(&folder, change, &self.unset, kind.as_ref())?;
         let what = change.fields().into_iter().map(|(name, _)| name).chain(self.unset.clone());
         act::record(state.path(), &Act::new("user set --all-tenants").with(what));
         say::talk(&format!("changed {}", folder.join(FILE).display()));
@@ -111,7 +114,12 @@ impl Set {
 }
 
 /// Changes the common part of `settings.json` and nothing else in it.
-fn amend_file(folder: &Path, change: &TenantSettings, forgotten: &[String]) -> Result<(), Failure> {
+fn amend_file(
+    folder: &Path,
+    change: &TenantSettings,
+    forgotten: &[String],
+    kind: Option<&Kind>,
+) -> Result<(), Failure> {
     let path = folder.join(FILE);
     let failed = |what: &str, fault: io::Error| {
         Failure::new(anyhow::Error::new(fault).context(format!("{what} {}", path.display())))
@@ -126,6 +134,7 @@ fn amend_file(folder: &Path, change: &TenantSettings, forgotten: &[String]) -> R
     turn.lock().map_err(|fault| failed("lock the folder of", fault))?;
     let known = Settings::load(folder).map_err(|fault| Failure::new(fault).code(Code::Configuration))?;
     let common = known.tenants.amended(change, forgotten).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
+    kind.map_or(Ok(()), |kind| kind.keeps(&common)).map_err(|fault| Failure::new(fault).code(Code::Usage))?;
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => b"{}".to_vec(),
@@ -141,7 +150,7 @@ fn amend_file(folder: &Path, change: &TenantSettings, forgotten: &[String]) -> R
 }
 
 /// A setting's name as `settings.json` or as a flag spells it.
-fn setting(text: &str) -> Result<String, String> {
+pub(super) fn setting(text: &str) -> Result<String, String> {
     let name = text.trim_start_matches('-').replace('-', "_");
     let name = if name == "cpu" { "cpu_percent".to_owned() } else { name };
     if TenantSettings::NAMES.contains(&name.as_str()) {

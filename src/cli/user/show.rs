@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kit::Tenant;
-use sandbox::settings::{Limits, Size, TenantSettings};
+use sandbox::settings::{Size, TenantSettings};
 use serde_json::{Value, json};
 
 use crate::admin::words::{Answer, Part, PileKept, Request, Shown};
@@ -92,9 +92,9 @@ fn object(shown: &Shown, access: Access) -> Value {
 }
 
 fn lines(shown: &Shown, access: Access) -> String {
-    let of = |part: Part, show: fn(u64) -> String| match part.bound {
-        Some(bound) => format!("{} of {}", show(part.used), show(bound)),
-        None => show(part.used),
+    let of = |part: Part, show: fn(u64) -> String| {
+        let used = part.used.map_or_else(|| "-".to_owned(), show);
+        part.bound.map_or(used.clone(), |bound| format!("{used} of {}", show(bound)))
     };
     let mut lines = vec![
         format!("tenant\t{}", shown.sandbox.tenant),
@@ -127,33 +127,14 @@ fn lines(shown: &Shown, access: Access) -> String {
 
 /// Each setting as it is in force, and where it comes from.
 fn settings(shown: &Shown) -> Vec<(&'static str, Value, &'static str)> {
-    let (own, common, built_in) = (shown.own.fields(), shown.common.fields(), built_in().fields());
+    let (own, common, in_force) = (shown.own.fields(), shown.common.fields(), shown.in_force.fields());
     let row = |name: &'static str| {
-        let found = [(&own, "own"), (&common, "common"), (&built_in, "built-in")];
-        let found = found.into_iter().find_map(|(fields, origin)| Some((fields.get(name)?.clone(), origin)));
-        let (value, origin) = found.unwrap_or((Value::Null, "built-in"));
-        (name, value, origin)
+        let value = in_force.get(name).cloned().unwrap_or_default();
+        let decided = [(&own, "own"), (&common, "common")];
+        let by = decided.into_iter().find(|(fields, _)| !value.is_null() && fields.contains_key(name));
+        (name, value, by.map_or("built-in", |(_, origin)| origin))
     };
     TenantSettings::NAMES.into_iter().map(row).collect()
-}
-
-/// What holds where nobody has decided.
-fn built_in() -> TenantSettings {
-    let Limits { memory, processes, cpu_percent, open_files, file_size, disk, inodes } = Limits::default();
-    let profile = TenantSettings::default().over(&TenantSettings::default());
-    TenantSettings {
-        memory: Some(Size::new(memory)),
-        processes: Some(processes),
-        cpu_percent,
-        open_files: Some(open_files),
-        file_size: Some(Size::new(file_size)),
-        disk: disk.map(Size::new),
-        inodes: Some(inodes),
-        egress: Some(profile.egress),
-        system: profile.system,
-        faculties: profile.faculties,
-        shared_pile: Some(profile.shared_pile),
-    }
 }
 
 fn size(bytes: u64) -> String {

@@ -11,6 +11,7 @@ pub(crate) mod fake;
 mod file;
 pub mod host;
 pub mod jail;
+mod keeps;
 mod kind;
 pub mod lima;
 #[cfg(target_os = "linux")]
@@ -30,6 +31,7 @@ pub use self::assurances::{AppendOnly, Assurances, DiskQuota, Leftovers, Proof, 
 pub use self::command::{Command, CommandSpec, Direct, Ends, Exit, Full, Killed, Shell, Started, Streams, Terminal};
 pub use self::error::{BackendError, ControlLost, FileError, NoIsolation};
 pub use self::file::{GuestPath, Written};
+pub use self::keeps::NotKept;
 pub use self::kind::Kind;
 pub use self::mark::OtherBackend;
 pub use self::tenant::{Change, Found, Guest, Pile, PileState, Provision, Provisioned, Record, Share, Usage};

@@ -26,7 +26,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
 use backend::{
-    Assurances, Backend, BackendError, ControlLost, Found, Kind, NoIsolation, OtherBackend, Pile, Provisioned, mark,
+    Assurances, Backend, BackendError, ControlLost, Found, Kind, NoIsolation, NotKept, OtherBackend, Pile, Provisioned,
+    mark,
 };
 use provider::Provider;
 use settings::{Clocks, Settings, SettingsError};
@@ -110,6 +111,13 @@ pub enum OpenError {
     /// The worker's folder is another backend's; nothing was changed.
     #[error(transparent)]
     OtherBackend(#[from] OtherBackend),
+    /// What was decided for all can be kept by other backends alone.
+    #[error("what {} decides for all tenants", file.display())]
+    NotKept {
+        file: PathBuf,
+        #[source]
+        source: NotKept,
+    },
     #[error("start the sandbox worker")]
     Backend(#[source] BackendError),
 }
@@ -132,6 +140,11 @@ impl Sandbox {
     /// When tenants cannot be isolated here, or the worker's folder cannot be used or is another backend's.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         mark::check(&config.backend.state, &config.backend.kind).map_err(OpenError::Backend)??;
+        config
+            .backend
+            .kind
+            .keeps(&config.backend.common)
+            .map_err(|source| OpenError::NotKept { file: config.backend.state.join(settings::FILE), source })?;
         let backend = choose(config.backend.clone()).await?;
         let provider = Provider::new(backend, config.jobs.clone(), config.clocks);
         provider.watch_idle();

@@ -30,6 +30,12 @@ impl Sandbox {
         &self.config.backend.common
     }
 
+    /// Without what the backend here cannot keep.
+    #[must_use]
+    pub fn keepable(&self, settings: TenantSettings) -> TenantSettings {
+        self.config.backend.kind.only(settings)
+    }
+
     /// Of how many tenants something was left by a service that was killed, and was cleared when this was opened.
     #[must_use]
     pub fn swept(&self) -> usize {

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod egress;
+mod profile;
 mod size;
 
 use std::fs;

@@ -2,6 +2,7 @@
 
 use kit::Tenant;
 
+use super::NotKept;
 use crate::settings::Size;
 
 /// No proof could be had that a tree is dead. The provider must close admission and end.
@@ -43,6 +44,8 @@ pub enum BackendError {
          promise it all the same with --overcommit"
     )]
     NoRoom { wanted: Size, free: Size },
+    #[error(transparent)]
+    NotKept(#[from] NotKept),
     #[error("the self-test from inside failed: {0}")]
     SelfTest(String),
     #[error("the service is stopping")]

@@ -246,6 +246,8 @@ impl Backend for Fake {
                 pile: PileState::None,
                 disk_quota: DiskQuota::None,
                 profile: TenantSettings::default().over(&TenantSettings::default()),
+                common: TenantSettings::default(),
+                in_force: TenantSettings::default(),
             })
         })
     }

@@ -14,6 +14,7 @@ mod builder;
 mod disk;
 mod limactl;
 mod machine;
+mod made;
 mod name;
 mod plan;
 mod progress;
@@ -36,6 +37,7 @@ pub(crate) use self::builder::Builder;
 use self::disk::{Disk, Real};
 use self::limactl::Limactl;
 use self::machine::Machine;
+use self::made::Made;
 use self::name::Name;
 use self::record::{Kept, Records};
 pub use self::settings::Settings;
@@ -43,8 +45,8 @@ use super::host::files::CleanShell;
 use super::host::{Argv, Local, Runner, Script, direct, started};
 use super::{
     AppendOnly, Assurances, Backend, BackendError, Change, CommandSpec, Config, Direct, DiskQuota, FileError, Found,
-    Guest, GuestPath, Leftovers, NoIsolation, Pending, Pile, Proof, Provision, Provisioned, Record, Started, Streams,
-    UidMap, Usage, Written,
+    Guest, GuestPath, Leftovers, NoIsolation, Pending, Pile, Proof, Provision, Provisioned, Record, Share, Started,
+    Streams, UidMap, Usage, Written, keeps,
 };
 use crate::settings::TenantSettings;
 
@@ -153,6 +155,7 @@ impl Inner {
     }
 
     async fn provision(&self, tenant: &Tenant, spec: &Provision) -> Result<Provisioned, BackendError> {
+        keeps::machines(&spec.settings)?;
         let machine = self.machine(tenant);
         let _alone = machine.alone().await;
         let known = self.records.find(tenant)?;
@@ -175,18 +178,21 @@ impl Inner {
             kept.has_faculties()?;
             machine.start().await?;
         } else {
+            if let Some(template) = &self.settings.template {
+                self.records.regular(template)?;
+            }
             kept.bundle = self.bundle(&kept).cloned();
+            let made = Made::of(&kept.settings, &self.common, kept.bundle.as_ref());
             let text = template::render(&template::Facts {
                 settings: &self.settings,
-                own: &kept.settings,
-                common: &self.common,
+                made: &made,
                 pile: kept.pile.as_ref(),
-                bundle: kept.bundle.as_ref(),
                 tenant,
                 host: self.host,
             })
             .map_err(|fault| step("write the machine's template", fault))?;
             let file = self.records.template(&machine.name(), &text)?;
+            kept.made = Some(made);
             // Before the machine, so that one which is half made is known for ours by the next attempt.
             self.records.keep(&kept)?;
             if let Err(fault) = machine.make(&file).await {
@@ -282,9 +288,18 @@ impl Inner {
         }
     }
 
+    /// What a machine was made with. An earlier release did not write it down.
+    fn made(&self, kept: &Kept) -> Made {
+        let now = || Made::of(&kept.settings, &self.common, kept.bundle.as_ref());
+        kept.made.clone().unwrap_or_else(now)
+    }
+
     fn record(&self, kept: &Kept) -> Record {
+        let made = self.made(kept);
         Record {
-            profile: kept.settings.over(&self.common),
+            profile: made.profile(),
+            in_force: made.in_force(),
+            common: made.common,
             settings: kept.settings.clone(),
             disabled: kept.disabled,
             session: Some(self.name(&kept.tenant).as_str().to_owned()),
@@ -359,8 +374,15 @@ impl Backend for Lima {
         Box::pin(async move {
             let mut kept = self.0.kept(tenant)?;
             match change {
-                // A machine has the size that it was made with.
-                Change::Settings { settings, .. } => kept.settings = settings,
+                Change::Settings { settings, .. } => {
+                    keeps::machines(&settings)?;
+                    if !made::has_all(&kept.settings, &settings) {
+                        let why = "a machine keeps the memory, disk, processors and faculties that it was made with; to \
+                                   have others it is made again, by user destroy and user create";
+                        return Err(step(format!("change {tenant}"), io::Error::other(why)));
+                    }
+                    kept.settings = settings;
+                }
                 Change::Disabled(disabled) => kept.disabled = disabled,
             }
             self.0.records.keep(&kept)?;
@@ -374,7 +396,8 @@ impl Backend for Lima {
             let pile =
                 kept.pile.as_ref().and_then(|pile| std::fs::metadata(&pile.file).ok()).map_or(0, |file| file.len());
             // What lies in a machine is not counted from outside.
-            Ok(Usage { pile, ..Usage::default() })
+            let disk = Share { used: None, bound: Some(self.0.made(&kept).disk.bytes()) };
+            Ok(Usage { disk, inodes: Share::default(), pile })
         })
     }
 

@@ -34,6 +34,10 @@ pub struct Record {
     pub disk_quota: DiskQuota,
     /// What the settings lead to on this host.
     pub profile: Profile,
+    /// What was decided for all when that counted: a machine has what it was made with.
+    pub common: TenantSettings,
+    /// What holds for it. What this host has no bound for is absent.
+    pub in_force: TenantSettings,
 }
 
 /// What a tenant's files take up.
@@ -50,7 +54,8 @@ pub struct Usage {
 /// A part that is used of what may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    pub used: u64,
+    /// Absent where it is not counted.
+    pub used: Option<u64>,
     /// Absent where nothing bounds it.
     pub bound: Option<u64>,
 }

@@ -110,6 +110,7 @@ fn backend(fault: &BackendError, tool: &str, reference: Option<&str>) -> String 
             "The operator has disabled this sandbox; its files are intact. Next: ask the operator.".to_owned()
         }
         BackendError::NotEnforceable(_)
+        | BackendError::NotKept(_)
         | BackendError::NoIsolation(_)
         | BackendError::NoRoom { .. }
         | BackendError::SelfTest(_)

@@ -87,8 +87,11 @@ impl JailBackend {
 
 impl Inner {
     fn record(&self, jail: &JailName, remembered: Remembered) -> Record {
+        let profile = remembered.settings.over(&self.jails.common);
         Record {
-            profile: remembered.settings.over(&self.jails.common),
+            in_force: self.jails.in_force(&profile, &remembered.settings),
+            common: self.jails.common.clone(),
+            profile,
             settings: remembered.settings,
             disabled: remembered.disabled,
             session: Some(jail.to_string()),

@@ -6,8 +6,8 @@ use kit::Tenant;
 
 use super::names::JailName;
 use super::text::{Dataset, HostPath};
-use crate::backend::BackendError;
 use crate::backend::host::{RunError, StepFailed};
+use crate::backend::{BackendError, NotKept};
 
 /// Why a jail could not be worked on. Where it says that something was refused, nothing was changed by it.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +60,8 @@ pub enum JailFault {
     #[error("the jail backend has no {0} for a tenant")]
     NoSuchSetting(&'static str),
     #[error(transparent)]
+    NotKept(#[from] NotKept),
+    #[error(transparent)]
     Step(#[from] StepFailed),
     /// The first fault, and that what it left could not be removed.
     #[error("{fault}; and what was made could not be removed")]
@@ -100,6 +102,7 @@ impl JailFault {
             | Self::NotAppendOnly(_)
             | Self::HalfMade
             | Self::NoSuchSetting(_)
+            | Self::NotKept(_)
             | Self::Step(_)
             | Self::LeftOver { .. }
             | Self::NotProvisioned(_) => None,
@@ -110,6 +113,9 @@ impl JailFault {
     pub(super) fn during(self, doing: impl Into<String>) -> BackendError {
         if let Self::NotProvisioned(tenant) = self {
             return BackendError::NotProvisioned(tenant);
+        }
+        if let Self::NotKept(settings) = self {
+            return BackendError::NotKept(settings);
         }
         BackendError::Step { step: doing.into(), source: io::Error::other(self) }
     }

@@ -9,17 +9,18 @@ use super::jails::Jails;
 use super::persona::Persona;
 use super::places::Places;
 use super::plan::{self, jail};
-use super::records::{self, Remembered};
+use super::records::Remembered;
 use super::text::Relations;
 use crate::backend::host::Act;
 use crate::backend::host::Step;
+use crate::backend::keeps;
 use crate::settings::TenantSettings;
 
 impl Jails {
     /// Makes what is missing. Says whether there was nothing before.
     pub(super) async fn provision(&self, tenant: &Tenant, settings: &TenantSettings) -> Result<bool, JailFault> {
         let persona = Persona::of(tenant)?;
-        records::check(settings)?;
+        keeps::jails(&self.settings, settings)?;
         self.preflight().await?;
         let places = self.places(tenant).await?;
         match self.probe(&places.dataset).await? {

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::facts::Probe;
 use super::fault::JailFault;
 use super::jails::Jails;
+use super::network::Network;
 use super::places::Places;
-use super::plan;
+use super::plan::{self, jail::CPU};
+use super::settings::Settings;
 use crate::backend::host::Step;
-use crate::backend::{Found, Share, Usage};
-use crate::settings::{Egress, TenantSettings};
+use crate::backend::{Found, Share, Usage, keeps};
+use crate::settings::{Egress, Profile, Size, TenantSettings};
 
 /// What the operator decided of one tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +44,7 @@ impl Jails {
 
     /// Remembers other things from now on.
     pub(super) async fn amend(&self, places: &Places, wanted: &Remembered) -> Result<(), JailFault> {
-        check(&wanted.settings)?;
+        keeps::jails(&self.settings, &wanted.settings)?;
         let before = self.recall(places).await?;
         self.host.act(self.amendments(places, &before, wanted)?).await?;
         self.remember(&places.tenant, wanted.clone());
@@ -131,10 +133,28 @@ impl Jails {
         let bound = size("what may they take up", "refquota").await?;
         let stats = self.stats("how large is its pile", std::slice::from_ref(&places.pile)).await?;
         Ok(Usage {
-            disk: Share { used, bound: (bound > 0).then_some(bound) },
+            disk: Share { used: Some(used), bound: (bound > 0).then_some(bound) },
             inodes: Share::default(),
             pile: stats.of(&places.pile).map_or(0, |stat| stat.size),
         })
+    }
+}
+
+impl Jails {
+    /// What holds for a tenant: what a jail has no bound for is absent.
+    pub(super) fn in_force(&self, profile: &Profile, own: &TenantSettings) -> TenantSettings {
+        let Settings { clone_refquota, network, external_rctl, .. } = &self.settings;
+        let all = TenantSettings::from(profile);
+        TenantSettings {
+            memory: all.memory.filter(|_| !external_rctl),
+            processes: all.processes.filter(|_| !external_rctl),
+            cpu_percent: Some(all.cpu_percent.unwrap_or(CPU)).filter(|_| !external_rctl),
+            open_files: all.open_files.filter(|_| !external_rctl),
+            disk: own.disk.or_else(|| clone_refquota.some().and_then(bytes).map(Size::new)),
+            egress: Some(if *network == Network::None { Egress::None } else { Egress::Open }),
+            shared_pile: Some(true),
+            ..TenantSettings::default()
+        }
     }
 }
 
@@ -153,24 +173,4 @@ fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-/// Refuses what a jail cannot give.
-pub(super) fn check(settings: &TenantSettings) -> Result<(), JailFault> {
-    let TenantSettings { egress, system, faculties, shared_pile, inodes, file_size, .. } = settings;
-    let refused = [
-        (
-            egress.as_ref().is_some_and(|egress| *egress != Egress::None),
-            "egress: --jail-network decides for all tenants",
-        ),
-        (system.is_some(), "system: --jail-template-snapshot decides for all tenants"),
-        (faculties.is_some(), "faculties: they lie in the template"),
-        (*shared_pile == Some(false), "way to be without the shared pile"),
-        (inodes.is_some(), "bound on the number of files"),
-        (file_size.is_some(), "bound on the size of a file"),
-    ];
-    refused
-        .into_iter()
-        .find(|(is_wanted, _)| *is_wanted)
-        .map_or(Ok(()), |(_, what)| Err(JailFault::NoSuchSetting(what)))
 }

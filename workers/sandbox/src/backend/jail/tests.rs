@@ -521,7 +521,7 @@ async fn what_the_operator_decided_stays_with_the_sandbox() {
     assert!(bench.jails().recall(&bench.places).await.unwrap().disabled);
     let egress = TenantSettings { egress: Some("open".parse().unwrap()), ..Default::default() };
     let refused = bench.jails().provision(&Tenant::parse("bob").unwrap(), &egress).await;
-    assert!(matches!(refused, Err(JailFault::NoSuchSetting(_))));
+    assert!(matches!(refused, Err(JailFault::NotKept(_))));
 }
 
 #[tokio::test]

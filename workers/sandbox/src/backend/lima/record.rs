@@ -15,6 +15,7 @@ use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
+use super::made::Made;
 use super::name::Name;
 use super::{Settings, step};
 use crate::backend::{BackendError, PileState, Provision};
@@ -38,6 +39,9 @@ pub(super) struct Kept {
     pub(super) disabled: bool,
     pub(super) settings: TenantSettings,
     pub(super) pile: Option<Pile>,
+    /// What the machine was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made: Option<Made>,
     /// The bundle of faculties that the machine was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bundle: Option<PathBuf>,
@@ -118,6 +122,11 @@ impl Records {
             Cache::unmark(&bundle, self.name(tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
         }
         self.disk.remove_file("forget whose it was", &self.path(tenant)).map_err(fault)
+    }
+
+    /// Finds that a file of the operator's is there.
+    pub(super) fn regular(&self, file: &Path) -> Result<(), BackendError> {
+        self.disk.regular(file).map(drop).map_err(|fault| step(format!("use the template {}", file.display()), fault))
     }
 
     /// Writes what a machine is made from.
@@ -208,7 +217,14 @@ impl Records {
 
 impl Kept {
     pub(super) fn new(tenant: &Tenant, spec: &Provision, pile: Option<Pile>) -> Self {
-        Self { tenant: tenant.clone(), disabled: false, settings: spec.settings.clone(), pile, bundle: None }
+        Self {
+            tenant: tenant.clone(),
+            disabled: false,
+            settings: spec.settings.clone(),
+            pile,
+            made: None,
+            bundle: None,
+        }
     }
 
     /// Finds the bundle that the machine mounts, without which it does not start.

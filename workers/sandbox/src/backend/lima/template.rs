@@ -2,25 +2,23 @@
 //! anything but text.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kit::Tenant;
 use serde::Serialize;
 use serde_saphyr::{DoubleQuoted, LitString, ser_options, to_string_with_options};
 
 use super::Settings;
+use super::made::{CPUS, DISK, MEMORY, Made};
 use super::record::Pile;
 use crate::bundle::recipe;
-use crate::settings::{Size, TenantSettings};
+use crate::settings::Size;
 
 /// What a template is made of.
 pub(super) struct Facts<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) own: &'a TenantSettings,
-    pub(super) common: &'a TenantSettings,
+    pub(super) made: &'a Made,
     pub(super) pile: Option<&'a Pile>,
-    /// The faculties, where nobody says otherwise.
-    pub(super) bundle: Option<&'a PathBuf>,
     pub(super) tenant: &'a Tenant,
     /// The operating system of this host.
     pub(super) host: &'a str,
@@ -80,15 +78,8 @@ struct User<'a> {
 /// # Errors
 /// When a path is no text.
 pub(super) fn render(facts: &Facts<'_>) -> io::Result<String> {
-    let Facts { settings, own, common, pile, host, .. } = facts;
+    let Facts { settings, made, pile, host, .. } = facts;
     let mac = (*host == "macos").then_some(());
-    let memory = own.memory.or(common.memory).unwrap_or(MEMORY);
-    let disk = own.disk.or(common.disk).unwrap_or(DISK);
-    let cpus = own
-        .cpu_percent
-        .or(common.cpu_percent)
-        .map_or(CPUS, |percent| u32::try_from(percent.div_ceil(100)).unwrap_or(CPUS));
-    let faculties = own.faculties.as_ref().or(common.faculties.as_ref()).or(facts.bundle);
     let mut mounts = Vec::new();
     if let Some(pile) = pile {
         mounts.push(Mount { location: text(&pile.folder())?, mount_point: "/pile", writable: true });
@@ -96,7 +87,7 @@ pub(super) fn render(facts: &Facts<'_>) -> io::Result<String> {
             mounts.push(Mount { location: text(&key)?, mount_point: "/identity", writable: false });
         }
     }
-    if let Some(faculties) = faculties {
+    if let Some(faculties) = &made.faculties {
         mounts.push(Mount { location: text(faculties)?, mount_point: "/opt/faculties", writable: false });
     }
     let template = Template {
@@ -104,12 +95,12 @@ pub(super) fn render(facts: &Facts<'_>) -> io::Result<String> {
         vm_type: mac.map(|()| "vz"),
         mount_type: mac.map(|()| "virtiofs"),
         images: if settings.template.is_some() { Vec::new() } else { images() },
-        cpus,
-        memory: mebibytes(memory),
-        disk: mebibytes(disk),
+        cpus: made.cpus,
+        memory: mebibytes(made.memory),
+        disk: mebibytes(made.disk),
         mounts,
         containerd: Containerd { system: false, user: false },
-        provision: vec![Provision { mode: "system", script: LitString(script(facts, faculties.is_some())) }],
+        provision: vec![Provision { mode: "system", script: LitString(script(facts, made.faculties.is_some())) }],
         user: User { name: &settings.user },
     };
     written(&template)
@@ -198,18 +189,13 @@ fn images() -> Vec<Image> {
 const PACKAGES: &str = "if ! [ -e /var/lib/playground-provisioned ]; then\n  apt-get update\n  apt-get install -y ca-certificates curl \
                         e2fsprogs libasound2\n  touch /var/lib/playground-provisioned\nfi\n";
 
-/// The original's.
-const CPUS: u32 = 4;
-const MEMORY: Size = Size::new(8 << 30);
-const DISK: Size = Size::new(30 << 30);
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use kit::Tenant;
 
-    use super::{Facts, render};
+    use super::{Facts, Made, render};
     use crate::backend::host::Surroundings;
     use crate::backend::lima::Settings;
     use crate::backend::lima::record::{Pile, View};
@@ -220,13 +206,11 @@ mod tests {
         let mut own = TenantSettings::default();
         change(&mut settings, &mut own);
         let tenant = Tenant::parse(label).unwrap();
-        let common = TenantSettings::default();
+        let made = Made::of(&own, &TenantSettings::default(), settings.faculties.as_ref());
         let facts = Facts {
             settings: &settings,
-            own: &own,
-            common: &common,
+            made: &made,
             pile: pile.as_ref(),
-            bundle: settings.faculties.as_ref(),
             tenant: &tenant,
             host: if label == "mac" { "macos" } else { "linux" },
         };
@@ -304,10 +288,8 @@ mod tests {
         let text = super::script(
             &Facts {
                 settings: &Settings::at("/r".into(), "me".to_owned(), Surroundings::default()),
-                own: &TenantSettings::default(),
-                common: &TenantSettings::default(),
+                made: &Made::of(&TenantSettings::default(), &TenantSettings::default(), None),
                 pile: Some(&viewed("/view")),
-                bundle: None,
                 tenant: &Tenant::parse(label).unwrap(),
                 host: "linux",
             },

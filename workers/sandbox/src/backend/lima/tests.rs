@@ -1,6 +1,8 @@
 //! The whole life of machines, by a small `limactl` that knows only the words that it is to be given, and runs what is to
 //! run inside on this host.
 
+mod settings;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,6 +81,15 @@ impl Host {
     }
 
     async fn try_open(&self, change: impl FnOnce(&mut Settings)) -> Result<Lima, BackendError> {
+        self.opened(change, TenantSettings::default()).await
+    }
+
+    /// With what is decided for all.
+    async fn open_with(&self, common: &str) -> Lima {
+        self.opened(|_| {}, serde_json::from_str(common).unwrap()).await.unwrap()
+    }
+
+    async fn opened(&self, change: impl FnOnce(&mut Settings), common: TenantSettings) -> Result<Lima, BackendError> {
         let mut settings = Settings::at(self.path("root"), "me".to_owned(), self.surroundings.clone());
         change(&mut settings);
         let config = Config {
@@ -87,7 +98,7 @@ impl Host {
             program: PathBuf::new(),
             init_arguments: Vec::new(),
             kill_deadline: Duration::from_secs(5),
-            common: TenantSettings::default(),
+            common,
             bootstrap_pile: None,
         };
         let runner = Arc::new(Local::new(self.surroundings.clone()));

@@ -117,10 +117,10 @@ impl Disk {
         let bytes = |blocks: u64| blocks * found.f_frsize;
         Ok(Usage {
             disk: Share {
-                used: bytes(found.f_blocks.saturating_sub(found.f_bfree)),
+                used: Some(bytes(found.f_blocks.saturating_sub(found.f_bfree))),
                 bound: Some(bytes(found.f_blocks)),
             },
-            inodes: Share { used: found.f_files.saturating_sub(found.f_ffree), bound: Some(found.f_files) },
+            inodes: Share { used: Some(found.f_files.saturating_sub(found.f_ffree)), bound: Some(found.f_files) },
             pile: 0,
         })
     }
@@ -138,7 +138,7 @@ impl Disk {
     /// Gives the host back what deleted files took, if that is worth the while.
     fn give_back(&self) -> io::Result<()> {
         let held = self.image.metadata()?.blocks() * 512;
-        let used = self.usage()?.disk.used;
+        let used = self.usage()?.disk.used.unwrap_or_default();
         if held < used.saturating_add(WORTH_GIVING_BACK) {
             return Ok(());
         }

@@ -22,6 +22,8 @@ impl Inner {
             session: meta.session.clone(),
             pile: meta.pile_state(),
             disk_quota: disk_quota(meta, &self.config.common),
+            in_force: TenantSettings::from(&profile),
+            common: self.config.common.clone(),
             profile,
         }
     }
@@ -46,8 +48,8 @@ impl Inner {
         let mut scan = Scan::new([home.home(), home.workspace()])?;
         while !scan.step(kit::clock::now() + COUNTING)? {}
         Ok(Usage {
-            disk: Share { used: scan.total().bytes, bound: limits.disk },
-            inodes: Share { used: scan.total().inodes, bound: Some(limits.inodes) },
+            disk: Share { used: Some(scan.total().bytes), bound: limits.disk },
+            inodes: Share { used: Some(scan.total().inodes), bound: Some(limits.inodes) },
             pile: 0,
         })
     }

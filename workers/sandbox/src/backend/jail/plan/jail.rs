@@ -102,7 +102,7 @@ fn bytes(number: u64) -> String {
 }
 
 /// Hundredths of one processor, as the original has it.
-const CPU: u64 = 90;
+pub(in crate::backend::jail) const CPU: u64 = 90;
 
 #[cfg(test)]
 mod tests {

@@ -53,10 +53,10 @@ impl Superblock {
         let usable = self.blocks.saturating_sub(self.overhead);
         Usage {
             disk: Share {
-                used: usable.saturating_sub(self.free) * self.block_size,
+                used: Some(usable.saturating_sub(self.free) * self.block_size),
                 bound: Some(usable * self.block_size),
             },
-            inodes: Share { used: self.inodes.saturating_sub(self.free_inodes), bound: Some(self.inodes) },
+            inodes: Share { used: Some(self.inodes.saturating_sub(self.free_inodes)), bound: Some(self.inodes) },
             pile: 0,
         }
     }
