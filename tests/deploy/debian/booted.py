@@ -351,7 +351,7 @@ def native(machine):
     machine.write("/etc/playground/workers/bob.conf", "address=127.0.0.1:8401\nprogram=/usr/local/bin/server\n")
     machine.control("start", unit, code=None)
     until(lambda: machine.has(unit)["ActiveState"] == "failed", machine.log)
-    failed(machine, unit, "10")
+    failed(machine, unit, "78")
     assert "/usr/local/bin/server cannot be run" in machine.log()
     machine.write("/usr/local/bin/server", SERVER, 0o755)
     words = ["worker", "stdio", "--listen", "{address}", "--token-file", "{token}", "--", "/usr/local/bin/server"]
