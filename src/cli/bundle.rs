@@ -71,9 +71,9 @@ impl Bundle {
 
     pub(super) fn is_for_programs(&self) -> bool {
         match &self.verb {
-            Verb::List(list) => list.json,
+            Verb::List(list) => list.listing.json,
             Verb::Build(_) => false,
-            Verb::Prune(prune) => prune.json,
+            Verb::Prune(prune) => prune.listing.json,
         }
     }
 }

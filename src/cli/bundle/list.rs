@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::faculties;
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
+use super::super::listing::{Listing, Row};
 use super::super::say;
 use super::super::token::rfc3339;
 use super::Sources;
@@ -22,11 +22,7 @@ use super::Sources;
 #[command(after_help = EXAMPLE)]
 pub(super) struct List {
     #[command(flatten)]
-    sources: Sources,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
+    pub(super) listing: Listing<Sources>,
 }
 
 /// One bundle, to whoever has these sources.
@@ -40,7 +36,7 @@ pub(super) struct Known<'a> {
 impl List {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let cache = faculties::cache()?;
-        let current = match self.sources.find()? {
+        let current = match self.listing.place.find()? {
             Some(source) => Some(fingerprint(&source).await.map_err(faculties::failure)?),
             None => None,
         };
@@ -51,7 +47,7 @@ impl List {
         let (current, now) = (current.as_ref(), kit::clock::since_epoch());
         let rows: Vec<_> =
             shelf.iter().map(|shelved| Known { fate: shelved.fate(current, false), shelved, current, now }).collect();
-        listing::print("bundles", &rows, self.json);
+        self.listing.print("bundles", &rows);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::faculties::{self, LIMIT};
 use super::super::failure::Failure;
-use super::super::listing::{self, Row};
+use super::super::listing::{Listing, Row};
 use super::super::say;
 use super::super::teller::Teller;
 use super::{Machines, Sources};
@@ -19,15 +19,11 @@ use super::{Machines, Sources};
 #[command(after_help = EXAMPLE)]
 pub(super) struct Prune {
     #[command(flatten)]
-    sources: Sources,
+    pub(super) listing: Listing<Sources>,
 
     /// Show what would go, and remove nothing.
     #[arg(long)]
     dry_run: bool,
-
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(super) json: bool,
 
     #[command(flatten)]
     machines: Machines,
@@ -37,11 +33,11 @@ struct Pruned(sandbox::bundle::Pruned);
 
 impl Prune {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let current = match self.sources.find()? {
+        let current = match self.listing.place.find()? {
             Some(source) => Some(fingerprint(&source).await.map_err(faculties::failure)?),
             None => None,
         };
-        let workshop = self.machines.workshop(&self.sources, LIMIT)?;
+        let workshop = self.machines.workshop(&self.listing.place, LIMIT)?;
         let teller = Teller::new();
         let watch = |event: Event<'_>| teller.tell(event);
         let pruned = workshop.prune(current.as_ref(), self.dry_run, &watch).await.map_err(faculties::failure)?;
@@ -52,7 +48,7 @@ impl Prune {
             say::talk("which of the others are stale is known only with --faculties-src");
         }
         let rows: Vec<_> = pruned.into_iter().map(Pruned).collect();
-        listing::print("bundles", &rows, self.json);
+        self.listing.print("bundles", &rows);
         Ok(())
     }
 }
