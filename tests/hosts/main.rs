@@ -25,6 +25,8 @@ mod refusals;
 #[cfg(test)]
 mod site;
 #[cfg(test)]
+mod sweeps;
+#[cfg(test)]
 mod talk;
 #[cfg(test)]
 #[path = "../it/terminal.rs"]

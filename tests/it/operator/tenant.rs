@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::setting::{EVERY_WAY, Served, Setting};
 use crate::client::Client;
-use crate::process::{PATIENCE, Service, is_root, playground, run, text};
+use crate::process::{PATIENCE, Service, is_root, playground, run, skip, text};
 use crate::terminal::Person;
 use rustix::process::Signal;
 
@@ -236,6 +236,30 @@ fn clean_says_of_how_many_tenants_it_swept_what_a_killed_service_had_left() {
     let again = text(&setting.run(&["clean"]).stderr);
     assert!(again.contains("of 0 tenants\n"), "{again}");
     crate::host::remove(&setting.state, "bob");
+    setting.end();
+}
+
+#[test]
+fn a_local_client_begins_as_a_service_does_with_a_sweep() {
+    if !is_root() {
+        return skip("the sweep of a local client", "where commands have no groups, nothing outlives a service");
+    }
+    let Some(mut setting) = Setting::with_alice("the sweep of a local client", Served::Worker) else { return };
+    let kill = |service: Service| {
+        let family = service.family();
+        service.signal(Signal::KILL);
+        drop(service);
+        for member in &family {
+            assert!(member.gone_within(PATIENCE), "its tenants' processes end with it");
+        }
+    };
+    assert_eq!(setting.run(&["exec", "alice", "--", "sh", "-c", "sleep 1000 &"]).status.code(), Some(0));
+    kill(setting.service.take().expect("served"));
+    // Its standard input is at its end, so that it begins, and is over.
+    let client = setting.run(&["mcp"]);
+    assert_eq!(client.status.code(), Some(0), "{}", text(&client.stderr));
+    let cleaned = text(&setting.run(&["clean"]).stderr);
+    assert!(cleaned.contains("of 0 tenants\n"), "the client has swept it: {cleaned}");
     setting.end();
 }
 
