@@ -49,7 +49,11 @@ fn modern(said: &Said<'_>, header: Option<&str>) -> Result<(), Cause> {
     let stated = said.meta.and_then(|meta| meta.text(VERSION_MEMBER));
     let method = match said.kind {
         Kind::Response => return Err(Cause::BadShape("responses are not sent to a server in this protocol version")),
-        // The specification leaves the headers of notifications undefined, so none is demanded.
+        // The specification leaves the headers of notifications undefined, so none is demanded. One that is there goes on to
+        // the worker, and says what the body says.
+        Kind::Notification { method } if said.headers.contains_key(METHOD_NAME) => {
+            return mirrored(said.headers, METHOD_NAME, method, false);
+        }
         Kind::Notification { .. } => return Ok(()),
         Kind::Request { method, .. } => method,
     };
@@ -72,7 +76,7 @@ fn modern(said: &Said<'_>, header: Option<&str>) -> Result<(), Cause> {
     if !capabilities.is_some_and(|raw| raw.get().starts_with('{')) {
         return Err(Cause::MissingMeta(CAPABILITIES_MEMBER));
     }
-    mirrored(said.headers, "Mcp-Method", method, false)?;
+    mirrored(said.headers, METHOD_NAME, method, false)?;
     if let Some(member) = named_by(method) {
         let name = said.params.and_then(|params| params.text(member));
         // Without a name in the body there is nothing to mirror, and the worker says what is missing.
@@ -114,6 +118,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 const VERSION_NAME: &str = "MCP-Protocol-Version";
+const METHOD_NAME: &str = "Mcp-Method";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";

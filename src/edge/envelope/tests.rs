@@ -158,6 +158,19 @@ async fn a_modern_request_repeats_its_method_and_name_in_headers() {
 }
 
 #[tokio::test]
+async fn a_modern_notification_needs_no_header_and_is_not_passed_on_with_one_that_says_something_else() {
+    let body = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{{META}}}}}"#);
+    let (good, other) = (("mcp-method", "notifications/x"), ("mcp-method", "notifications/y"));
+    assert!(parse(&[], body.clone()).await.is_ok() && parse(&[good], body.clone()).await.is_ok());
+    for (headers, problem) in [(vec![other], "differs from the body"), (vec![good, good], "is repeated")] {
+        match parse(&headers, body.clone()).await.err().map(|rejection| rejection.cause) {
+            Some(Cause::HeaderMismatch { problem: found, .. }) => assert_eq!(found, problem, "{headers:?}"),
+            other => panic!("{headers:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_modern_request_carries_its_version_and_capabilities() {
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "ping")];
     assert!(matches!(modern(&headers, "ping", "").await, Err(Cause::MissingMeta(_))));
