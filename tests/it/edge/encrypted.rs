@@ -1,5 +1,6 @@
 //! The same edge behind TLS.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,14 @@ use super::worker::Worker;
 
 /// What a client that trusts this certificate alone begins with.
 pub(super) fn trusting(certificate: &Certificate, protocols: &[&[u8]]) -> ClientConfig {
+    trusting_any(&[certificate], protocols)
+}
+
+fn trusting_any(certificates: &[&Certificate], protocols: &[&[u8]]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(certificate.der.clone())).unwrap();
+    for certificate in certificates {
+        roots.add(CertificateDer::from(certificate.der.clone())).unwrap();
+    }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -186,6 +193,40 @@ async fn a_name_is_served_by_the_first_certificate_for_it_and_any_other_by_the_f
     greets(&edge, "edge.example", &first, false).await.expect("who names nothing");
     let fault = greets(&edge, "other.example", &first, false).await.expect_err("served by the first").to_string();
     assert!(fault.contains("not valid for name"), "{fault}");
+}
+
+#[tokio::test]
+async fn no_handshake_fails_while_the_certificate_is_changed_again_and_again() {
+    let (worker, certificates) = (Worker::plain().await, [Certificate::new(), Certificate::new()]);
+    // Three turns each, for reloads and handshakes that go on in step.
+    let changed = |turn: usize| Setting::sandbox(&worker).tls(identity(&certificates[turn / 3 % 2]));
+    let edge = changed(0).start().await;
+    let config = Arc::new(trusting_any(&[&certificates[0], &certificates[1]], &[]));
+    let left = Cell::new(400);
+    let handshakes = async || {
+        let mut seen = [false; 2];
+        while left.get() > 0 {
+            left.set(left.get() - 1);
+            let stream = within(TcpStream::connect(edge.address)).await.unwrap();
+            let name = ServerName::try_from("edge.example").unwrap();
+            let stream = within(TlsConnector::from(Arc::clone(&config)).connect(name, stream)).await.unwrap();
+            let shown = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+            seen[usize::from(shown != certificates[0].der)] = true;
+        }
+        seen
+    };
+    let reloads = async {
+        let mut turn = 0;
+        while left.get() > 0 {
+            turn += 1;
+            edge.take_up(changed(turn)).await;
+        }
+        turn
+    };
+    let (reloads, first, second) = tokio::join!(reloads, handshakes(), handshakes());
+    println!("{reloads} reloads");
+    assert!(reloads > 100, "{reloads}");
+    assert_eq!((first, second), ([true; 2], [true; 2]), "both were served");
 }
 
 #[tokio::test]

@@ -300,10 +300,10 @@ fn cut(chance: &mut Chance, mut whole: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Numbers that are the same in each run.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
-    fn of(&mut self, most: usize) -> usize {
+    pub(super) fn of(&mut self, most: usize) -> usize {
         // Splitmix.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,14 +1,15 @@
 //! The program itself before workers that a test plays: its descriptors, its memory, its end.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 
 use rustix::process::Signal;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 
-use crate::edge::setting::{INIT, INTERNAL, within};
+use crate::edge::setting::{INIT, INTERNAL, LIST, within};
 use crate::edge::talk::{ABSENT, Client, status};
 use crate::edge::worker::{Next, Worker};
 use crate::process::{PATIENCE, Service, Watched, is_root, skip};
@@ -58,6 +59,16 @@ impl Program {
 
     fn descriptors(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.edge.id)).unwrap().count()
+    }
+
+    /// Has it go on with so few, as the edge's own user, who may do this without any right.
+    #[expect(clippy::disallowed_methods, reason = "another user does it")]
+    fn bound_descriptors(&self, few: usize) {
+        let process = std::fs::metadata(format!("/proc/{}", self.edge.id)).unwrap();
+        let mut command = std::process::Command::new("prlimit");
+        command.args(["--pid", &self.edge.id.to_string(), &format!("--nofile={few}:{few}")]);
+        let done = command.uid(process.uid()).gid(process.gid()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
     }
 
     /// A line of the edge's `/proc/…/status`, in KiB.
@@ -221,6 +232,49 @@ async fn five_hundred_half_open_clients_leave_no_descriptor_behind() {
     .await;
     program.session("Bearer tok-alice").await;
     program.service.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_descriptors_it_says_so_goes_on_with_what_is_open_and_then_takes_connections_again() {
+    if !is_root() {
+        return skip("the edge's descriptors", "nobody but root can look into the edge");
+    }
+    let (go, turn) = watch::channel(false);
+    let worker = busy(turn).await;
+    let mut program = Program::start(&[("alice", &worker)], &[]);
+    let session = program.session("Bearer tok-alice").await;
+    let in_session = [("Mcp-Session-Id", session.as_str())];
+    let (mut long, mut kept) = (program.client().await, program.client().await);
+    kept.post(&in_session, LIST).await;
+    assert_eq!(kept.answer().await.status, 200);
+    long.post(&in_session, &call("waits")).await;
+    arrived(&worker, "waits").await;
+    program.bound_descriptors(program.descriptors() + 20);
+
+    let mut crowd = Vec::new();
+    for _ in 0..60 {
+        crowd.push(program.client().await);
+    }
+    let (mut program, line) = tokio::task::spawn_blocking(move || {
+        let line = program.service.line_with("no connection can be accepted");
+        (program, line)
+    })
+    .await
+    .unwrap();
+    assert!(line.contains("open files"), "{line}");
+    go.send_replace(true);
+    assert_eq!(long.answer().await.status, 200);
+    // On the connection to the worker that has just become free.
+    kept.post(&in_session, LIST).await;
+    assert_eq!(kept.answer().await.status, 200);
+    drop(crowd);
+    program.session("Bearer tok-alice").await;
+    program.service.signal(Signal::TERM);
+    program.service.ended_within(PATIENCE);
+    let log = format!("{}\n{}", program.service.log.join("\n"), program.service.rest());
+    let told = log.matches("no connection can be accepted").count();
+    assert!(told < 20, "it is told once a second at most, and was {told} times");
 }
 
 /// Connections to a worker that rest, and close after a few seconds.
