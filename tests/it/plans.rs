@@ -92,6 +92,7 @@ fn operators_of_machines_are_shown_what_the_program_prints() {
         let output = run(command);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert!(kept.contains(text(&output.stdout).trim_end()), "{words:?}: {}", text(&output.stdout));
+        assert_eq!(text(&output.stderr), "", "nothing is done");
     }
     let jails = run(playground(["sandbox", "plan", "bundle", "--backend", "jail"]));
     assert!(jails.status.success() && text(&jails.stdout).starts_with("# Jails have no bundle"));

@@ -116,6 +116,9 @@ impl Lima {
                     .to_owned(),
             })
         })?;
+        for fault in inner.records.torn()? {
+            tracing::warn!(fault = kit::chain(&fault), "a tenant is left out, whose machine is not known any more");
+        }
         for kept in inner.records.all()? {
             let name = inner.name(&kept.tenant);
             inner.machine(&kept.tenant).tell(listed.get(name.as_str()).is_some_and(|state| state == RUNNING));

@@ -30,9 +30,19 @@ impl Limactl {
         self.note(|| Act::Asked { why: "which machines are there, in which states".to_owned(), argv: argv.clone() });
         let output = check(&argv, self.runner.run(&argv, None, self.limit).await)
             .map_err(|fault| step("list the machines", io::Error::other(fault)))?;
-        let text = output.text();
-        let pair = |line: &str| line.split_once(' ').map(|(name, state)| (name.to_owned(), state.trim().to_owned()));
-        Ok(text.lines().filter_map(pair).collect())
+        let machine = |line: &str| {
+            let (name, state) = line.split_once(' ')?;
+            let is_name = name.starts_with(|sign: char| sign.is_ascii_alphanumeric());
+            let is_state = !state.is_empty() && state.bytes().all(|byte| byte.is_ascii_alphabetic());
+            (is_name && is_state).then(|| (name.to_owned(), state.to_owned()))
+        };
+        let one = |line: &str| machine(line).ok_or_else(|| strange(line));
+        output.text().lines().map(one).collect()
+    }
+
+    /// Whether nothing is carried out, since somebody wants to see what would be.
+    pub(super) fn is_only_shown(&self) -> bool {
+        self.script.is_some()
     }
 
     /// Carries a plan out; where it fails, its own steps are undone. Every line that is written meanwhile is told.
@@ -59,4 +69,10 @@ impl Limactl {
             script.lock().unwrap_or_else(PoisonError::into_inner).push(act());
         }
     }
+}
+
+/// What is no machine might hide one.
+fn strange(line: &str) -> BackendError {
+    let line: String = line.chars().take(80).collect();
+    step("list the machines", io::Error::other(format!("`{}` is no answer that is understood", line.escape_debug())))
 }

@@ -1,5 +1,6 @@
 //! One tenant's machine.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,7 +54,9 @@ impl Machine {
 
     /// Makes it of a template, and starts it.
     pub(super) async fn make(&self, template: &Path) -> Result<(), BackendError> {
-        tracing::info!(tenant = %self.tenant, "a machine is made; the first one fetches an image, which takes minutes");
+        if !self.limactl.is_only_shown() {
+            tracing::info!(tenant = %self.tenant, "a machine is made; the first one fetches an image, which takes minutes");
+        }
         self.bring_up(&plan::make(&self.name, template)).await
     }
 
@@ -69,7 +72,7 @@ impl Machine {
                 self.tell(false);
                 let gone =
                     format!("there is none of this name any more; `playground user create {}` makes it", self.tenant);
-                Err(step(format!("start the machine {}", self.name.as_str()), std::io::Error::other(gone)))
+                Err(step(format!("start the machine {}", self.name.as_str()), io::Error::other(gone)))
             }
         }
     }
@@ -78,6 +81,13 @@ impl Machine {
         let progress = Progress::begin(&self.tenant);
         let done = self.limactl.act(plan, Some(&|line| progress.hear(line))).await;
         done.map_err(|failed| progress.explain(failed))?;
+        // What limactl says of itself is one thing, and what it says of the machine another.
+        let state = self.state().await?;
+        if state.as_deref() != Some(RUNNING) {
+            let state = state.unwrap_or_else(|| "not there".to_owned());
+            let why = format!("limactl has done all that was asked of it, and the machine is {state}");
+            return Err(step(format!("start the machine {}", self.name.as_str()), io::Error::other(why)));
+        }
         self.tell(true);
         Ok(())
     }
@@ -101,7 +111,7 @@ impl Machine {
         self.tell(false);
         match self.state().await? {
             None => Ok(()),
-            Some(_) => Err(step("remove the machine", std::io::Error::other("limactl has it still"))),
+            Some(_) => Err(step("remove the machine", io::Error::other("limactl has it still"))),
         }
     }
 
@@ -126,10 +136,10 @@ impl Machine {
         let killed = self.limactl.attempt(&plan::kill(&self.name)).await;
         match (killed, self.state().await?) {
             (_, Some(state)) if state == RUNNING => {
-                Err(step("stop the machine by force", std::io::Error::other("it runs still")))
+                Err(step("stop the machine by force", io::Error::other("it runs still")))
             }
             (Err(fault), Some(state)) if state != STOPPED => {
-                Err(step("stop the machine by force", std::io::Error::other(fault)))
+                Err(step("stop the machine by force", io::Error::other(fault)))
             }
             _ => {
                 self.tell(false);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use kit::Tenant;
 
+use super::machine::Machine;
 use super::made::Made;
 use super::record::{self, Kept};
 use super::{Inner, step, template};
@@ -25,42 +26,47 @@ impl Inner {
                 ),
             ));
         }
-        let created = known.is_none() || !exists;
+        let is_new = known.is_none();
         let mut kept = match known {
             Some(kept) => kept,
             None => Kept::new(tenant, spec, self.pile(tenant, spec)?),
         };
-        kept.pile = self.records.settle_pile(&kept, self.bootstrap_pile.as_deref())?;
         if exists {
+            kept.pile = self.records.settle_pile(&kept, self.bootstrap_pile.as_deref())?;
             kept.has_faculties()?;
             machine.start().await?;
-        } else {
-            if let Some(template) = &self.settings.template {
-                self.records.regular(template)?;
-            }
-            kept.bundle = self.bundle(&kept).cloned();
-            let made = Made::of(&kept.settings, &self.common, kept.bundle.as_ref());
-            let text = template::render(&template::Facts {
-                settings: &self.settings,
-                made: &made,
-                pile: kept.pile.as_ref(),
-                tenant,
-                host: self.host,
-            })
-            .map_err(|fault| step("write the machine's template", fault))?;
-            let file = self.records.template(&machine.name(), &text)?;
-            kept.made = Some(made);
-            // Before the machine, so that one which is half made is known for ours by the next attempt.
             self.records.keep(&kept)?;
-            if let Err(fault) = machine.make(&file).await {
-                if self.limactl.states().await.is_ok_and(|states| !states.contains_key(machine.name().as_str())) {
-                    self.records.forget(tenant)?;
-                }
-                return Err(fault);
+        } else if let Err(fault) = self.make(&machine, &mut kept).await {
+            // What was decided of a tenant before outlives an attempt.
+            if is_new && self.limactl.states().await.is_ok_and(|states| !states.contains_key(machine.name().as_str())) {
+                self.records.forget(tenant)?;
             }
+            return Err(fault);
         }
-        self.records.keep(&kept)?;
-        Ok(Provisioned { created, pile: kept.pile_state() })
+        Ok(Provisioned { created: is_new || !exists, pile: kept.pile_state() })
+    }
+
+    /// Makes the machine, with all that it is made from.
+    async fn make(&self, machine: &Machine, kept: &mut Kept) -> Result<(), BackendError> {
+        if let Some(template) = &self.settings.template {
+            self.records.regular(template)?;
+        }
+        kept.pile = self.records.settle_pile(kept, self.bootstrap_pile.as_deref())?;
+        kept.bundle = self.bundle(kept).cloned();
+        let made = Made::of(&kept.settings, &self.common, kept.bundle.as_ref());
+        let text = template::render(&template::Facts {
+            settings: &self.settings,
+            made: &made,
+            pile: kept.pile.as_ref(),
+            tenant: &kept.tenant,
+            host: self.host,
+        })
+        .map_err(|fault| step("write the machine's template", fault))?;
+        let file = self.records.template(&machine.name(), &text)?;
+        kept.made = Some(made);
+        // Before the machine, so that one which is half made is known for ours by the next attempt.
+        self.records.keep(kept)?;
+        machine.make(&file).await
     }
 
     /// The faculties that were built for machines, unless somebody says otherwise.

@@ -75,20 +75,27 @@ impl Records {
         Ok(Self { folder, root, prefix: settings.instance_prefix.clone(), disk })
     }
 
+    /// Those that can be read: one that cannot keeps nobody else's machine from its tenant.
     pub(super) fn all(&self) -> Result<Vec<Kept>, BackendError> {
-        let fault = |fault| step("list the machines' records", fault);
-        let mut all = Vec::new();
-        for path in self.disk.list(&self.folder).map_err(fault)? {
-            if path.extension().is_some_and(|extension| extension == "json") {
-                let kept = self.read(&path)?;
-                // Under another prefix there are other machines.
-                if path == self.path(&kept.tenant) {
-                    all.push(kept);
-                }
-            }
-        }
+        let mut all: Vec<_> = self.each()?.into_iter().filter_map(Result::ok).collect();
         all.sort_by(|one, other| one.tenant.cmp(&other.tenant));
         Ok(all)
+    }
+
+    /// What is wrong with those that cannot.
+    pub(super) fn torn(&self) -> Result<Vec<BackendError>, BackendError> {
+        Ok(self.each()?.into_iter().filter_map(Result::err).collect())
+    }
+
+    fn each(&self) -> Result<Vec<Result<Kept, BackendError>>, BackendError> {
+        let listed = self.disk.list(&self.folder).map_err(|fault| step("list the machines' records", fault))?;
+        let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+        let read = |path: PathBuf| match self.read(&path) {
+            // Under another prefix there are other machines.
+            Ok(kept) if path != self.path(&kept.tenant) => None,
+            read => Some(read),
+        };
+        Ok(listed.into_iter().filter(is_record).filter_map(read).collect())
     }
 
     pub(super) fn find(&self, tenant: &Tenant) -> Result<Option<Kept>, BackendError> {
@@ -199,7 +206,11 @@ impl Records {
     fn read(&self, path: &Path) -> Result<Kept, BackendError> {
         let fault = |fault| step(format!("read {}", path.display()), fault);
         let text = self.disk.read(path).map_err(fault)?;
-        serde_json::from_slice(&text).map_err(|wrong| fault(io::Error::other(wrong)))
+        serde_json::from_slice(&text).map_err(|wrong| {
+            let name = path.file_stem().unwrap_or_default().display();
+            let remedy = format!("put it back, or remove it and the machine: limactl delete --force {name}");
+            fault(io::Error::other(format!("it is no record of a machine ({wrong}); {remedy}")))
+        })
     }
 
     fn pile_folder(&self, name: &Name) -> PathBuf {
