@@ -19,9 +19,9 @@ pub trait Ending: Send + Sync + 'static {
         None
     }
 
-    /// What the program's own end means for the command, where it is not the same.
-    fn exit(&self, exit: Exit) -> Exit {
-        exit
+    /// What the program's own end means for the command, where it is not the same. It may have to be found out.
+    fn exit(&self, exit: Exit) -> Pending<'_, Exit> {
+        Box::pin(async { exit })
     }
 }
 
@@ -64,7 +64,7 @@ struct HostCommand {
 
 impl Command for HostCommand {
     fn ended(&self) -> Pending<'_, Exit> {
-        Box::pin(async { self.ending.exit(self.process.ended().await) })
+        Box::pin(async { self.ending.exit(self.process.ended().await).await })
     }
 
     fn kill(&self) -> Pending<'_, Result<Killed, ControlLost>> {

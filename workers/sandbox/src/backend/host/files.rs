@@ -84,12 +84,14 @@ impl CleanShell<'_> {
         let words = ["/bin/sh", "-c", &script, "file", self.home, cwd, name, number];
         let argv = (self.inside)(words.map(str::to_owned).into());
         match self.runner.run(&argv, input, self.limit).await {
-            Ok(output) if output.is_good() => Ok(output),
-            // Where an end is a proof, one that is none leaves somebody who may write on.
-            Ok(output) => Err(match self.ending.lost(&output.exit) {
-                Some(lost) => BackendError::ControlLost(lost).into(),
-                None => explain(path, &Output { exit: self.ending.exit(output.exit.clone()), ..output }),
-            }),
+            Ok(output) => {
+                // Where an end is a proof, one that is none leaves somebody who may write on.
+                if let Some(lost) = self.ending.lost(&output.exit) {
+                    return Err(BackendError::ControlLost(lost).into());
+                }
+                let output = Output { exit: self.ending.exit(output.exit).await, ..output };
+                if output.is_good() { Ok(output) } else { Err(explain(path, &output)) }
+            }
             Err(RunError::TimedOut { end, .. }) => match self.ending.prove(end).await {
                 Ok(_dead) => Err(FileError::Lost(name.clone())),
                 Err(lost) => Err(BackendError::ControlLost(lost).into()),

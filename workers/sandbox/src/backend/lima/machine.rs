@@ -131,6 +131,21 @@ impl Machine {
         Ok(self.limactl.states().await?.remove(self.name.as_str()))
     }
 
+    /// Whether it runs, as the host says now. One that does not is started by the next use.
+    async fn is_seen_to_run(&self) -> bool {
+        match self.state().await {
+            Ok(Some(state)) if state == RUNNING => true,
+            Ok(_) => {
+                self.tell(false);
+                false
+            }
+            Err(fault) => {
+                tracing::warn!(tenant = %self.tenant, fault = kit::chain(&fault), "whether a command has run is not known");
+                false
+            }
+        }
+    }
+
     /// Ends it without asking, and looks.
     async fn kill(&self) -> Result<(), BackendError> {
         let killed = self.limactl.attempt(&plan::kill(&self.name)).await;
@@ -187,15 +202,24 @@ impl Ending for OfMachine {
         })
     }
 
-    fn exit(&self, exit: Exit) -> Exit {
-        if exit == Exit::Code(BROKEN) && self.is_over() { Exit::SandboxEnded } else { exit }
+    /// On a machine that rests `limactl shell` runs nothing, and ends as a command could have.
+    fn exit(&self, exit: Exit) -> Pending<'_, Exit> {
+        Box::pin(async {
+            let is_doubtful = matches!(exit, Exit::Code(code) if NOTHING_RUN.contains(&code));
+            if is_doubtful && (self.is_over() || !self.machine.is_seen_to_run().await) {
+                return Exit::SandboxEnded;
+            }
+            exit
+        })
     }
 }
 
 pub(super) const STOPPED: &str = "Stopped";
 
-/// What `ssh` below `limactl shell` ends with when the machine goes away.
-const BROKEN: i32 = 255;
+/// What `limactl shell` ends with when it has run nothing, among other things: of a machine that rests, 0 with some versions
+/// where nobody is asked whether it is to be started, or says no, and 1 with the others; 255 is what `ssh` below it has for
+/// one that goes away.
+const NOTHING_RUN: [i32; 3] = [0, 1, 255];
 
 /// `limactl shell` has nothing to tidy up.
 const GRACE: Duration = Duration::from_secs(1);

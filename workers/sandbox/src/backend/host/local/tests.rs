@@ -257,8 +257,8 @@ impl Ending for Told {
         })
     }
 
-    fn exit(&self, exit: Exit) -> Exit {
-        if exit == Exit::Code(124) { Exit::SandboxEnded } else { exit }
+    fn exit(&self, exit: Exit) -> Pending<'_, Exit> {
+        Box::pin(async { if exit == Exit::Code(124) { Exit::SandboxEnded } else { exit } })
     }
 }
 
