@@ -95,16 +95,19 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
         }
         Request::Attach { tenant } => Answer::Attached { session: sandbox.attach(&tenant).await? },
         Request::Clean => {
-            let (mut ended, mut held) = (0, Vec::new());
+            let (mut ended, mut swept, mut held) = (0, sandbox.swept(), Vec::new());
             for TenantStatus { tenant, live, .. } in sandbox.list().await? {
                 if live {
                     sandbox.stop(&tenant).await?;
                     ended += 1;
+                } else if sandbox.is_half_stopped(&tenant).await? {
+                    sandbox.stop(&tenant).await?;
+                    swept += 1;
                 } else if let Some(holder) = sandbox.holder(&tenant).await? {
                     held.push(BackendError::Held { tenant, holder }.to_string());
                 }
             }
-            Answer::Cleaned { ended, swept: sandbox.swept(), held }
+            Answer::Cleaned { ended, swept, held }
         }
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
         Request::Prove => Answer::Examined(prove::prove(sandbox).await),

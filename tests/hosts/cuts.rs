@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::process::{self, run, skip, text};
-use crate::world::{can_be, python};
+use crate::world::{can_be, fakehost};
 
 /// Cuts what a verb does in one way, at each call.
 fn cut(rows: &[[&str; 2]]) {
@@ -12,13 +12,14 @@ fn cut(rows: &[[&str; 2]]) {
         return skip("cuts", why);
     }
     for row in rows {
-        let mut command = process::program(python().as_ref().expect("asked above"));
+        let mut command = process::program("python3");
         let built = std::env::var_os("PLAYGROUND_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_playground").into());
         command
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/run"))
             .arg("machines")
             .args(row)
-            .env("PATH", "/usr/bin:/bin")
+            .envs(std::env::vars_os())
+            .env("FAKEHOST_BIN", fakehost().as_ref().expect("asked above"))
             .env("PLAYGROUND_BIN", built);
         let output = run(command);
         assert!(output.status.success(), "{row:?}\n{}{}", text(&output.stdout), text(&output.stderr));

@@ -181,6 +181,7 @@ fn a_file_that_takes_appends_takes_nothing_else() {
     }
     world.refused("rm", ["-rf", &world.word("pool")], no);
     world.refused("chflags", ["nosappnd", pile], no);
+    assert_eq!(world.told("stat", ["-f", "%Sf %N", pile]), format!("sappnd,uarch {pile}\n"));
     let mut tee = world.program("tee", ["-a", pile]);
     let mut child = tee.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
     child.stdin.take().expect("piped").write_all(b"second\n").expect("written");
@@ -194,6 +195,9 @@ fn rules_are_kept_where_they_are_counted_and_refused_elsewhere() {
     let Some(world) = World::new("rules") else { return };
     world.told("rctl", ["-a", "jail:box:maxproc:deny=512"]);
     world.told("rctl", ["-a", "jail:other:maxproc:deny=512"]);
+    world.told("rctl", ["-a", "jail:box:maxproc:deny=64"]);
+    let rules = ["jail:other:maxproc:deny=512", "jail:box:maxproc:deny=64"];
+    assert_eq!(world.model()["rules"], json!(rules), "of two that differ by the amount the last holds");
     world.told("rctl", ["-r", "jail:box"]);
     assert_eq!(world.model()["rules"], json!(["jail:other:maxproc:deny=512"]));
     world.refused("rctl", ["-r", "jail:box"], "No such process");

@@ -11,7 +11,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BIN = os.environ.get("PLAYGROUND_BIN", os.path.join(HERE, "../../target/debug/playground"))
+BUILT = os.path.join(HERE, "../../target/debug")
+BIN = os.environ.get("PLAYGROUND_BIN", os.path.join(BUILT, "playground"))
+FAKEHOST = os.path.abspath(os.environ.get("FAKEHOST_BIN", os.path.join(BUILT, "fakehost")))
 POOL = "pool/aitemp/playground"
 FIRST, SHARED = "what piles begin with\n", "what is everybody's\n"
 VERBS = {
@@ -40,9 +42,7 @@ class Site:
         self.root, self.verb = root, verb
         self.words = [*VERBS[verb], *self.more(verb)]
         os.makedirs(self.path("bin"))
-        self.write("bin/host", f"#!{sys.executable} -IS\nimport sys\nsys.path.insert(0, {HERE!r})\nsys.pycache_prefix = "
-                               f"{self.path('python')!r}\nfrom fakehost import main\nsys.exit(main({root!r}))\n")
-        os.chmod(self.path("bin/host"), 0o755)
+        os.symlink(FAKEHOST, self.path("bin/host"))
         self.host("host", "new")
         self.settle_in()
         if verb != "create":

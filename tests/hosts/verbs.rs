@@ -55,6 +55,11 @@ impl Site {
         model["jails"].as_object().expect("jails").keys().cloned().collect()
     }
 
+    /// What is mounted in the sandboxes.
+    fn mounts(&self) -> usize {
+        self.world.model()["mounts"].as_array().expect("rows").len()
+    }
+
     /// Whether a jail of this tenant runs.
     pub(crate) fn has(&self, tenant: &str) -> bool {
         self.jails().iter().any(|jail| jail.starts_with(&format!("playground-{tenant}-")))
@@ -65,6 +70,19 @@ impl Site {
         let jail = format!("jexec playground-{tenant}-");
         self.world.calls().iter().any(|call| call.contains(&jail) && call.contains(word))
     }
+}
+
+#[test]
+fn what_a_killed_clean_has_left_is_swept_by_the_next_one() {
+    let Some(site) = Site::new("half a clean") else { return };
+    site.done(&["user", "create", "alice"]);
+    site.world.fault(&json!([{ "call": ["jail", "-r"], "do": "kill", "after": true }]));
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&site.runs(&["clean", "--yes"]).status), Some(9));
+    assert!(!site.has("alice") && site.mounts() > 0, "{:?}", site.world.model());
+    site.world.fault(&json!([]));
+    let told = site.done(&["clean", "--yes"]);
+    assert!(told.contains("swept what a killed service had left of 1 tenant"), "{told}");
+    assert_eq!(site.mounts(), 0);
 }
 
 #[test]

@@ -28,21 +28,8 @@ impl World {
         let place = tempfile::tempdir().expect("a folder");
         let world = Self { place };
         std::fs::create_dir(world.path("bin")).expect("a folder");
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
-        let python = python().as_ref().expect("asked above");
-        let host = format!(
-            "#!{} -IS\nimport sys\nsys.path.insert(0, {sources:?})\nsys.pycache_prefix = {cache:?}\nfrom fakehost import \
-             main\nsys.exit(main({:?}))\n",
-            python.display(),
-            world.root(),
-        );
-        std::fs::write(world.path("bin/host.new"), host).expect("written");
-        std::fs::set_permissions(world.path("bin/host.new"), PermissionsExt::from_mode(0o755)).expect("permitted");
-        // By another process: what this one has open for writing, a fork of another test's may keep open.
-        let mut copy = process::program("/bin/cp");
-        copy.arg("-p").arg(world.path("bin/host.new")).arg(world.path("bin/host"));
-        assert!(run(copy).status.success());
+        let fakehost = fakehost().as_ref().expect("asked above");
+        std::os::unix::fs::symlink(fakehost, world.path("bin/host")).expect("linked");
         world.host("new");
         Some(world)
     }
@@ -188,9 +175,9 @@ fn word_of(word: &Value) -> &str {
     word.as_str().expect("a word")
 }
 
-/// Whether a fake host can be here: Python and mount namespaces.
+/// Whether a fake host can be here: mount namespaces, and the program that its programs are.
 pub(crate) fn can_be() -> Result<(), &'static str> {
-    python().as_ref().map_err(|why| *why)?;
+    fakehost().as_ref().map_err(|why| *why)?;
     static SPACES: OnceLock<bool> = OnceLock::new();
     let spaces = SPACES.get_or_init(|| {
         let mut command = process::program("/usr/bin/unshare");
@@ -200,15 +187,23 @@ pub(crate) fn can_be() -> Result<(), &'static str> {
     spaces.then_some(()).ok_or("no mount namespaces")
 }
 
-/// The interpreter itself, and not a script that looks for it.
-pub(crate) fn python() -> &'static Result<PathBuf, &'static str> {
-    static FOUND: OnceLock<Result<PathBuf, &'static str>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let mut command = process::program("python3");
-        command.args(["-c", "import sys; print(sys.executable, end='')"]).envs(std::env::vars_os());
-        match command.output() {
-            Ok(output) if output.status.success() => Ok(text(&output.stdout).into()),
-            Ok(_) | Err(_) => Err("no python3"),
+/// The one program that a fake host's programs are. Cargo builds it if it is not as its sources are: it is of another package,
+/// so that nothing says where it is and that it is fresh.
+pub(crate) fn fakehost() -> &'static Result<PathBuf, &'static str> {
+    static BUILT: OnceLock<Result<PathBuf, &'static str>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(path) = std::env::var_os("FAKEHOST_BIN") {
+            return Ok(path.into());
         }
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("cargo's own folder");
+        let mut command = process::program(env!("CARGO"));
+        command
+            .args(["build", "--quiet", "--locked", "--package", "fakehost", "--profile", "dev", "--target-dir"])
+            .arg(target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .envs(std::env::vars_os());
+        let output = command.output().map_err(|_no_cargo| "no cargo")?;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Ok(target.join("debug/fakehost"))
     })
 }

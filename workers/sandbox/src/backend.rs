@@ -84,6 +84,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Ends every process of the tenant, with proof. Files stay. One that another process holds is refused.
     fn stop<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<(), BackendError>>;
 
+    /// Whether a stop that was cut off left something of a sandbox that no longer runs, which another stop takes away.
+    fn is_half_stopped<'a>(&'a self, _: &'a Tenant) -> Pending<'a, Result<bool, BackendError>> {
+        Box::pin(async { Ok(false) })
+    }
+
     /// Which other process runs the tenant's sandbox, if one does: only that one can end it.
     fn holder<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<Option<String>, BackendError>>;
 

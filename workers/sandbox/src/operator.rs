@@ -90,6 +90,14 @@ impl Sandbox {
         self.provider.amend(tenant, change, forgotten, overcommit).await
     }
 
+    /// Whether a stop that was cut off left something of a tenant's sandbox that no longer runs.
+    ///
+    /// # Errors
+    /// When that cannot be seen.
+    pub async fn is_half_stopped(&self, tenant: &Tenant) -> Result<bool, BackendError> {
+        self.provider.backend().is_half_stopped(tenant).await
+    }
+
     /// Which other process runs a tenant's sandbox, if one does.
     ///
     /// # Errors

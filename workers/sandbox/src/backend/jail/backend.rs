@@ -215,6 +215,13 @@ impl Backend for JailBackend {
         Box::pin(self.turn(tenant, "end the processes", work))
     }
 
+    /// One whose jail has ended while its files are still mounted on.
+    fn is_half_stopped<'a>(&'a self, tenant: &'a Tenant) -> Pending<'a, Result<bool, BackendError>> {
+        let (this, owner) = self.of(tenant);
+        let work = async move { this.jails.is_half_stopped(&this.jails.known(&owner).await?).await };
+        Box::pin(self.turn(tenant, "look for what is left of it", work))
+    }
+
     /// Jails are the host's, and nobody's own.
     fn holder<'a>(&'a self, _: &'a Tenant) -> Pending<'a, Result<Option<String>, BackendError>> {
         Box::pin(async { Ok(None) })

@@ -80,8 +80,9 @@ async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailF
         Verb::Destroy => jails.destroy(tenant, false).await,
         Verb::Clean => {
             for tenant in jails.tenants().await? {
-                if jails.ran(&tenant) {
-                    jails.stop(&jails.known(&tenant).await?).await?;
+                let places = jails.known(&tenant).await?;
+                if jails.ran(&tenant) || jails.is_half_stopped(&places).await? {
+                    jails.stop(&places).await?;
                 }
             }
             Ok(())

@@ -46,6 +46,17 @@ impl Jails {
         self.unmount(places).await
     }
 
+    /// Whether a stop was cut off after the jail had ended: something is still mounted.
+    pub(super) async fn is_half_stopped(&self, places: &Places) -> Result<bool, JailFault> {
+        if self.ran(&places.tenant) {
+            return Ok(false);
+        }
+        let mounts = self.mounts("is anything mounted in what does not run").await?;
+        let root = self.root(&places.dataset, &mounts).await?;
+        // What others have mounted is theirs to take away.
+        Ok(root.is_some_and(|root| !guest::unmount_all(&root, &mounts).is_empty()))
+    }
+
     /// Removes what is the tenant's alone. The caller has made it or knows whose it is.
     pub(super) async fn remove(&self, places: &Places) -> Result<(), JailFault> {
         self.end(places).await?;

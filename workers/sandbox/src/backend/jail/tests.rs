@@ -108,6 +108,19 @@ async fn a_sandbox_that_was_stopped_comes_up_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_stop_that_was_cut_off_is_seen_until_another_has_done_the_rest() {
+    let bench = Bench::new();
+    bench.provision().await.unwrap();
+    let is_half_stopped = async || bench.jails().is_half_stopped(&bench.places).await.unwrap();
+    bench.twist(&["umount"], hung);
+    assert!(bench.jails().stop(&bench.places).await.is_err());
+    bench.world.untwist();
+    assert!(is_half_stopped().await);
+    bench.stop().await;
+    assert!(!is_half_stopped().await);
+}
+
+#[tokio::test]
 async fn a_sandbox_that_goes_leaves_its_piles_and_what_is_others() {
     let bench = Bench::new();
     bench.provision().await.unwrap();
