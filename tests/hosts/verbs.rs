@@ -80,7 +80,7 @@ fn what_a_killed_clean_has_left_is_swept_by_the_next_one() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&site.runs(&["clean", "--yes"]).status), Some(9));
     assert!(!site.has("alice") && site.mounts() > 0, "{:?}", site.world.model());
     site.world.fault(&json!([]));
-    let told = site.done(&["clean", "--yes"]);
+    let told = text(&site.runs(&["clean", "--yes"]).stderr);
     assert!(told.contains("swept what a killed service had left of 1 tenant"), "{told}");
     assert_eq!(site.mounts(), 0);
 }
