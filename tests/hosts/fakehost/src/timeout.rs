@@ -38,6 +38,8 @@ async fn watch(mut command: Command, limit: Duration, patience: Duration) -> Res
         code = reap(first, code);
         let left = processes::below();
         if left.is_empty() {
+            // The last one may have ended since it was asked for.
+            code = reap(first, code);
             return Ok(if is_late { LATE } else { code });
         }
         tokio::select! {
