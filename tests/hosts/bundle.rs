@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::manager::Manager;
-use crate::process::{PATIENCE, Service, playground, run, text};
+use crate::process::{PATIENCE, Service, Watched, playground, program, run, text};
 use crate::terminal::Person;
 use crate::world::World;
 
@@ -327,6 +328,41 @@ fn a_build_that_takes_too_long_ends_with_its_machine() {
     assert!(said.contains("the faculties were not built within 4 s") && said.contains("--limit-s"), "{said}");
     assert_eq!(site.machines(), [""; 0]);
     site.0.settle();
+}
+
+/// A build whose client was killed, which its machine goes on with.
+fn left_alone(site: &Site) -> Vec<Watched> {
+    let mut building = Service::start(site.command(&["bundle", "build"]));
+    building.line_with("[5/7] ");
+    // The build, and what it sleeps with.
+    while site.0.guests().len() < 2 {
+        std::thread::yield_now();
+    }
+    building.signal(Signal::KILL);
+    assert_eq!(building.ended_within(PATIENCE).signal(), Some(9));
+    let left = site.0.guests();
+    assert!(!left.is_empty(), "as a virtual machine's processes do");
+    left
+}
+
+#[test]
+fn a_build_that_waits_ends_with_its_host_and_with_whoever_made_that() {
+    for waits in ["// wait\n", "// hang\n"] {
+        let Some(site) = Site::new("a build that is left alone") else { return };
+        site.write("faculties/src/main.rs", waits);
+        let mut owner = program("/bin/sleep").arg("600").spawn().expect("starts");
+        fs::write(site.0.path("owner"), owner.id().to_string()).expect("written");
+        let left = left_alone(&site);
+        owner.kill().and_then(|()| owner.wait()).expect("ended");
+        assert!(left.iter().all(|process| process.gone_within(PATIENCE)), "its maker is gone: {waits}");
+    }
+    for waits in ["// wait\n", "// hang\n"] {
+        let Some(site) = Site::new("a build that is left alone") else { return };
+        site.write("faculties/src/main.rs", waits);
+        let left = left_alone(&site);
+        drop(site);
+        assert!(left.iter().all(|process| process.gone_within(PATIENCE)), "its host is gone: {waits}");
+    }
 }
 
 #[test]

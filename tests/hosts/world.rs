@@ -143,17 +143,22 @@ impl World {
         violations
     }
 
+    /// The processes in the trees of jails and machines.
+    pub(crate) fn guests(&self) -> Vec<Watched> {
+        let root = self.root();
+        let is_in = |id: &u32| std::fs::read_link(format!("/proc/{id}/root")).is_ok_and(|its| its.starts_with(&root));
+        processes().filter(is_in).filter_map(Watched::try_of).collect()
+    }
+
     /// Waits until no program of this host runs any more.
     pub(crate) fn settle(&self) {
         let mark = format!("PATH={}", self.path("bin").display());
         loop {
-            let entries = std::fs::read_dir("/proc").expect("there is a /proc");
-            let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
             let ours = |id: &u32| {
                 let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
                 environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
             };
-            let left: Vec<_> = ids.filter(ours).filter_map(Watched::try_of).collect();
+            let left: Vec<_> = processes().filter(ours).filter_map(Watched::try_of).collect();
             if left.is_empty() {
                 return;
             }
@@ -166,9 +171,20 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // What a test has left running when it failed would go on in a tree that is gone.
+        for guest in self.guests() {
+            let id = i32::try_from(guest.id).ok().and_then(rustix::process::Pid::from_raw).expect("an id");
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+        }
         let violations = self.take_violations();
         assert!(std::thread::panicking() || violations.is_empty(), "{violations}");
     }
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").expect("there is a /proc");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 fn word_of(word: &Value) -> &str {

@@ -126,10 +126,10 @@ impl Armed {
     }
 }
 
-/// Until its host is gone: whoever would have ended it may have been killed itself.
+/// Until its host is gone, or whoever made that: whoever would have ended it may have been killed itself.
 fn hang(world: &World, stubborn: bool) {
     let wait = || {
-        while world.path("bin/host").exists() {
+        while world.lives() {
             std::thread::sleep(Duration::from_millis(100));
         }
     };

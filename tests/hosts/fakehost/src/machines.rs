@@ -261,6 +261,9 @@ fn shell(world: &World, words: &[String]) -> Result<Done, Fault> {
     let argv: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     let mut entering = processes::entering(&tree, &binds, options.value("--workdir").unwrap_or("/"), &argv);
     entering.env_clear().envs([("HOME", "/root"), ("USER", "operator"), ("TERM", "dumb"), ("PATH", &path)]);
+    if builder::is_builder(name) {
+        entering.envs([builder::owner(world)]);
+    }
     let code = remote::relay(entering)?;
     if builder::is_builder(name) && code == i32::from(crate::REFUSED) {
         return refused(format!("a program of the builder, by {command:?}"));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use crate::world::{Fault, Model, TEMPLATE, Words, World, refused};
+use crate::world::{Fault, Model, OWNER, TEMPLATE, Words, World, refused};
 use crate::{Done, PROGRAMS, machines, processes};
 
 pub(crate) fn manage(world: &World, argv: &[String]) -> Result<Done, Fault> {
@@ -45,6 +45,7 @@ fn found(world: &World) -> Result<(), Fault> {
         fs::create_dir_all(&place)?;
         model.datasets.insert(name.to_owned(), Words::from([("mountpoint".to_owned(), place)]));
     }
+    fs::write(world.path(OWNER), rustix::process::getppid().map_or(0, |its| its.as_raw_pid()).to_string())?;
     model.interfaces.insert("em1".to_owned(), vec![("inet".to_owned(), "192.0.2.7".to_owned())]);
     let sysctls = [
         ("security.jail.jailed", "0"),

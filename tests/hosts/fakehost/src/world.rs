@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::io::Errno;
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 pub(crate) const TEMPLATE: &str = "aitemp/playground/template";
@@ -88,6 +90,9 @@ pub(crate) struct World {
     is_root: bool,
 }
 
+/// Whose the host is: the process that made it, whose end is the host's.
+pub(crate) const OWNER: &str = "owner";
+
 /// Says to a program who it is, where it is not root.
 pub(crate) const USER: &str = "FAKEHOST_USER";
 pub(crate) const OPERATOR: &str = "operator";
@@ -146,6 +151,15 @@ impl World {
         let fresh = self.path("model.json.new");
         fs::write(&fresh, serde_json::to_vec(model).map_err(io::Error::from)?)?;
         Ok(fs::rename(fresh, self.path("model.json"))?)
+    }
+
+    pub(crate) fn owner(&self) -> Option<Pid> {
+        fs::read_to_string(self.path(OWNER)).ok().and_then(|text| Pid::from_raw(text.parse().ok()?))
+    }
+
+    /// Whether whoever made this host, and could still take it away, is there, and the host itself.
+    pub(crate) fn lives(&self) -> bool {
+        self.owner().is_some_and(|owner| rustix::process::test_kill_process(owner) != Err(Errno::SRCH))
     }
 
     pub(crate) fn note(&self, name: &str, line: &str) {
