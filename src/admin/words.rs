@@ -132,12 +132,13 @@ pub enum Answer {
     Attached {
         session: String,
     },
-    /// So many tenants had processes; of so many a service that was killed had left something, which went when the
-    /// sandboxes were opened; and why those live on that another process holds.
+    /// So many tenants had processes; of so many a service or a stop that was cut off had left something, which went;
+    /// why those live on that another process holds; and those of whom it is not known that nothing is left.
     Cleaned {
         ended: usize,
         swept: usize,
         held: Vec<String>,
+        failed: Vec<Unended>,
     },
     Examined(Vec<Check>),
     /// What is served otherwise from now on, and what would be after a restart.
@@ -162,6 +163,13 @@ pub enum Answer {
         why: Refusal,
         message: String,
     },
+}
+
+/// A sandbox of which it is not known that nothing of it is left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unended {
+    pub why: Refusal,
+    pub message: String,
 }
 
 /// One thing that was tried.

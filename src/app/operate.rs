@@ -1,5 +1,6 @@
 //! What an operator asks, done with the sandboxes of this process.
 
+mod clean;
 mod examine;
 mod prove;
 mod run;
@@ -94,21 +95,7 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
             }
         }
         Request::Attach { tenant } => Answer::Attached { session: sandbox.attach(&tenant).await? },
-        Request::Clean => {
-            let (mut ended, mut swept, mut held) = (0, sandbox.swept(), Vec::new());
-            for TenantStatus { tenant, live, .. } in sandbox.list().await? {
-                if live {
-                    sandbox.stop(&tenant).await?;
-                    ended += 1;
-                } else if sandbox.is_half_stopped(&tenant).await? {
-                    sandbox.stop(&tenant).await?;
-                    swept += 1;
-                } else if let Some(holder) = sandbox.holder(&tenant).await? {
-                    held.push(BackendError::Held { tenant, holder }.to_string());
-                }
-            }
-            Answer::Cleaned { ended, swept, held }
-        }
+        Request::Clean => clean::clean(sandbox).await?,
         Request::Examine => Answer::Examined(examine::examine(sandbox).await),
         Request::Prove => Answer::Examined(prove::prove(sandbox).await),
         Request::Reload => {
@@ -169,7 +156,11 @@ fn kept(pile: PileState) -> PileKept {
 }
 
 fn refusal(fault: &BackendError) -> Answer {
-    let why = match fault {
+    Answer::refused(why(fault), kit::chain(fault))
+}
+
+fn why(fault: &BackendError) -> Refusal {
+    match fault {
         BackendError::NotProvisioned(_) => Refusal::NoSuchTenant,
         BackendError::NotEnforceable(_) => Refusal::NotEnforceable,
         BackendError::NotKept(_) => Refusal::NotKept,
@@ -183,6 +174,5 @@ fn refusal(fault: &BackendError) -> Answer {
         | BackendError::Step { .. }
         | BackendError::SandboxEnded(_)
         | BackendError::ControlLost(_) => Refusal::Failed,
-    };
-    Answer::refused(why, kit::chain(fault))
+    }
 }

@@ -5,11 +5,11 @@ use sandbox::Sandbox;
 
 use super::act;
 use super::backend::Backend;
-use super::door::{Door, otherwise};
+use super::door::{Door, otherwise, refused};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
-use crate::admin::words::{Answer, Request};
+use crate::admin::words::{Answer, Request, Unended};
 use crate::audit::acts::Act;
 
 /// End what runs of every tenant, and sweep what a killed service left.
@@ -17,6 +17,7 @@ use crate::audit::acts::Act;
 /// It ends the processes of every tenant of the service that runs on a state. Where none runs, sweep what one that was killed
 /// left behind, which are control groups: its processes died with it. Files, piles and tokens stay, and a tenant's next
 /// use starts its sandbox again. What another playground process holds, such as `playground mcp`, is named and lives on.
+/// So is a sandbox that does not end, which keeps no other from it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct Clean {
@@ -50,7 +51,7 @@ impl Clean {
                     .hint("end the service on this state first")),
             };
             let closed = door.close().await;
-            let Answer::Cleaned { ended, swept, held } = answer? else { return Err(otherwise()) };
+            let Answer::Cleaned { ended, swept, held, failed } = answer? else { return Err(otherwise()) };
             let what = (self.delete_shared_pile && removed.is_ok()).then(|| "with the shared pile".to_owned());
             act::record(state.path(), &Act::new("clean").with(what));
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
@@ -60,15 +61,20 @@ impl Clean {
             } else {
                 say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
             }
-            closed?;
-            removed?;
-            if held.is_empty() {
-                return Ok(());
+            let mut faults: Vec<_> = closed.err().into_iter().chain(removed.err()).collect();
+            faults.extend(failed.iter().map(unended));
+            if !held.is_empty() {
+                let lives = format!("not all processes were ended: {}", held.join("; "));
+                faults.push(Failure::message(Code::Failed, lives).hint("end that process, and try again"));
             }
-            Err(Failure::message(Code::Failed, format!("not all processes were ended: {}", held.join("; ")))
-                .hint("end that process, and try again"))
+            if faults.is_empty() { Ok(()) } else { Err(Failure::all(faults)) }
         })
     }
+}
+
+/// The sandbox that did not end; the others did.
+fn unended(one: &Unended) -> Failure {
+    refused(one.why, &one.message).hint("see to that, and run clean again")
 }
 
 async fn remove_shared_pile(sandbox: &Sandbox) -> Result<(), Failure> {

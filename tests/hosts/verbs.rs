@@ -86,6 +86,26 @@ fn what_a_killed_clean_has_left_is_swept_by_the_next_one() {
 }
 
 #[test]
+fn clean_ends_every_sandbox_but_those_that_fail_and_tells_each_of_these() {
+    let Some(site) = Site::new("a clean that fails") else { return };
+    for tenant in ["alice", "bob", "carol"] {
+        site.done(&["user", "create", tenant]);
+    }
+    let fails = |nth: u64| json!({ "call": ["jail", "-r"], "nth": nth, "do": "fail", "stderr": "it is busy" });
+    site.world.fault(&json!([fails(1), fails(2)]));
+    let output = site.runs(&["clean", "--yes"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(!site.has("carol") && site.has("alice") && site.has("bob"), "{:?}", site.jails());
+    for part in ["ended the processes of 1 tenant\n", "error: alice: ", "error: bob: ", "it is busy", "hint: "] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    site.world.fault(&json!([]));
+    assert!(text(&site.runs(&["clean", "--yes"]).stderr).contains("ended the processes of 2 tenants"));
+    assert!(!site.has("alice") && !site.has("bob"));
+}
+
+#[test]
 fn every_verb_goes_by_the_file_as_serve_does() {
     let Some(site) = Site::new("verbs by the file") else { return };
     site.done(&["user", "create", "alice"]);

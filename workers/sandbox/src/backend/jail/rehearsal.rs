@@ -79,13 +79,12 @@ async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailF
         Verb::Stop => jails.stop(&jails.known(tenant).await?).await,
         Verb::Destroy => jails.destroy(tenant, false).await,
         Verb::Clean => {
+            let mut done = Ok(());
             for tenant in jails.tenants().await? {
-                let places = jails.known(&tenant).await?;
-                if jails.ran(&tenant) || jails.is_half_stopped(&places).await? {
-                    jails.stop(&places).await?;
-                }
+                // One that does not end keeps no other from it.
+                done = done.and(clean(jails, &tenant).await);
             }
-            Ok(())
+            done
         }
         Verb::Sweep => jails.attach_all().await.map(|_| ()),
         Verb::Shutdown => {
@@ -93,6 +92,11 @@ async fn perform(jails: &Jails, tenant: &Tenant, verb: Verb) -> Result<(), JailF
             Ok(())
         }
     }
+}
+
+async fn clean(jails: &Jails, tenant: &Tenant) -> Result<(), JailFault> {
+    let places = jails.known(tenant).await?;
+    if jails.ran(tenant) || jails.is_half_stopped(&places).await? { jails.stop(&places).await } else { Ok(()) }
 }
 
 /// No secret: it is shown to nobody, and is always the same.

@@ -97,12 +97,14 @@ async fn perform(lima: &Lima, tenant: &Tenant, spec: &Provision, verb: Verb) -> 
         Verb::Stop => lima.stop(tenant).await,
         Verb::Destroy => lima.destroy(tenant, false).await,
         Verb::Clean => {
+            let mut done = Ok(());
             for tenant in lima.tenants().await? {
                 if lima.is_live(&tenant) {
-                    lima.stop(&tenant).await?;
+                    // One that does not end keeps no other from it.
+                    done = done.and(lima.stop(&tenant).await);
                 }
             }
-            Ok(())
+            done
         }
         Verb::Sweep => {
             lima.0.wake(lima.0.resting()?).await;
