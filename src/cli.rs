@@ -84,6 +84,8 @@ mod teller;
 #[cfg(feature = "mcp-http")]
 mod token;
 #[cfg(feature = "mcp-http")]
+mod told;
+#[cfg(feature = "mcp-http")]
 mod user;
 mod verb;
 #[cfg(feature = "mcp-http")]

@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 
 use kit::tasks::Tasks;
-use rustix::process::{Signal, getpid, kill_process};
 use sandbox::Sandbox;
 use sandbox::backend::Kind;
 
@@ -12,6 +11,7 @@ use super::faculties::{self, Held};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::teller::Doing;
+use super::told::{self, Heard};
 use crate::admin::talk::{AskError, Asking};
 use crate::admin::words::{Answer, Refusal, Request};
 use crate::app::operate;
@@ -53,20 +53,36 @@ impl Door {
         Ok(Self::Own(own(state, ready.kind).await?, Tasks::new(), lock, ready.held))
     }
 
-    /// Lets a signal end this process at once, as it does by the system's default. A build takes that away for good.
-    pub(super) fn end_when_told(&self) {
-        if let Self::Own(_, tasks, _, Some(Held { built: true, .. })) = self {
-            tasks.start(async {
-                faculties::stopped().await;
-                let _ = kill_process(getpid(), Signal::KILL);
-            });
+    /// Asks, and waits for the one answer. What a signal breaks off is told as interrupted; what it came too late for is done.
+    pub(super) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
+        Ok(self.hear(request).await?.answer)
+    }
+
+    /// The same for whoever has something left to do that is not to be done after a signal.
+    pub(super) async fn hear(&self, request: Request) -> Result<Heard, Failure> {
+        let asking = self.begin(&request).await?;
+        match self {
+            Self::Running(_) => told::of_service(asking, &request).await,
+            Self::Own(sandbox, ..) => told::of_own(sandbox, asking, &request).await,
         }
     }
 
-    /// Asks, and waits for the one answer.
-    pub(super) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
-        let answer = self.begin(&request).await?.answer().await.map_err(unreachable)?;
-        done(answer)
+    /// Breaks off what brings a sandbox up in this process; whether there is such a thing.
+    pub(super) fn break_off(&self) -> bool {
+        match self {
+            Self::Running(_) => false,
+            Self::Own(sandbox, ..) => {
+                sandbox.break_off();
+                sandbox.can_be_broken_off()
+            }
+        }
+    }
+
+    /// The same of what takes something back.
+    pub(super) fn give_up(&self) {
+        if let Self::Own(sandbox, ..) = self {
+            sandbox.give_up();
+        }
     }
 
     /// Asks what has more than one answer.
@@ -122,7 +138,7 @@ pub(super) async fn own(state: &StateDir, kind: Kind) -> Result<Sandbox, Failure
     sandboxes::open(&state.sandbox(), kind).await.map_err(Failure::from)
 }
 
-fn done(answer: Answer) -> Result<Answer, Failure> {
+pub(super) fn done(answer: Answer) -> Result<Answer, Failure> {
     let Answer::Refused { why, message } = &answer else { return Ok(answer) };
     Err(refused(*why, message))
 }

@@ -103,9 +103,7 @@ pub(super) async fn carry(
         let mut conversation = door.converse(&Request::Run(Box::new(wanted))).await?;
         let descriptors = tokio::select! {
             begun = running(&mut conversation) => begun?,
-            () = signals.next() => {
-                return Err(Failure::message(Code::Interrupted, "interrupted before the command began"));
-            }
+            () = signals.next() => return Err(unbegun(&door, &mut conversation, &mut signals).await),
         };
         // At its beginning: nobody knows when, or whether, this process sees its end.
         act::record(state.path(), &Act::new(verb).of(&tenant));
@@ -115,6 +113,26 @@ pub(super) async fn carry(
     let closed = door.close().await;
     let code = code(&tenant, done?, &signals)?;
     closed.map(|()| code)
+}
+
+/// Breaks off what brings the sandbox up, so that it takes back what it had begun.
+async fn unbegun(door: &Door, conversation: &mut Conversation, signals: &mut StopSignals) -> Failure {
+    let failure = Failure::message(Code::Interrupted, "interrupted before the command began");
+    if !door.break_off() {
+        return failure;
+    }
+    let came = tokio::select! {
+        came = running(conversation) => came,
+        () = signals.next() => {
+            door.give_up();
+            running(conversation).await
+        }
+    };
+    match came {
+        // It is ended with this conversation.
+        Ok(_) => failure,
+        Err(fault) => Failure::message(Code::Interrupted, format!("interrupted before the command began: {fault}")),
+    }
 }
 
 /// Waits until it runs, and tells what is to be known of it then.

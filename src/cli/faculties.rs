@@ -28,9 +28,6 @@ pub(super) struct Ready {
 #[derive(Debug)]
 pub(super) struct Held {
     bundle: Bundle,
-    /// Whether it was built just now, by which this process has come to heed signals.
-    #[cfg_attr(not(feature = "mcp-http"), expect(dead_code, reason = "a local server heeds signals itself"))]
-    pub(super) built: bool,
 }
 
 /// Makes the bundle of the faculties whose sources were named, unless there is one; `stop` breaks that off, and `doing`
@@ -59,8 +56,8 @@ pub(super) async fn ready(
     let source = Source::open(&folder).map_err(|fault| failure(fault.into()))?;
     let workshop = Workshop::new(cache()?, &settings, LIMIT);
     let workshop = workshop.map_err(|fault| Failure::new(fault).code(Code::Configuration))?;
-    let (bundle, built) = make(&workshop, &source, stop, doing).await.map_err(failure)?;
-    let held = Held { bundle, built };
+    let (bundle, _) = make(&workshop, &source, stop, doing).await.map_err(failure)?;
+    let held = Held { bundle };
     settings.faculties = Some(held.bundle.path().to_owned());
     Ok(Ready { kind: Kind::Lima(settings), held: Some(held) })
 }

@@ -94,6 +94,12 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Whether somebody broke it off, or declined.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.code == Code::Interrupted
+    }
+
     /// What the process would end with.
     #[cfg(feature = "mcp-http")]
     pub(super) fn exit_code(&self) -> u8 {

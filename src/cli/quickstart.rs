@@ -14,6 +14,7 @@ use super::door::Door;
 use super::faculties;
 use super::failure::{Code, Failure};
 use super::place::Place;
+use super::told::{self, Heard};
 use super::{act, say, serve, spelled, store, user};
 use crate::admin::socket::SocketError;
 use crate::admin::words::{Answer, PileWish, Request};
@@ -95,15 +96,22 @@ impl Quickstart {
             Door::Running(_) => return Err(crate::state::StateError::Held(state.path().to_owned()).into()),
             own @ Door::Own(..) => own,
         };
-        door.end_when_told();
         let made = door
-            .ask(Request::Create {
+            .hear(Request::Create {
                 tenant: self.user.clone(),
                 pile: PileWish::IfEnforceable,
                 settings: Box::default(),
                 overcommit: false,
             })
             .await;
+        let made = match made {
+            Ok(Heard { answer: Answer::Created { new: true, .. }, was_told: true }) => {
+                Err(told::take_back(&door, &self.user).await)
+            }
+            Ok(Heard { was_told: true, .. }) => Err(told::interrupted("nothing was changed")),
+            Ok(Heard { answer, was_told: false }) => Ok(answer),
+            Err(fault) => Err(told::explained(&door, &self.user, fault).await),
+        };
         let closed = door.close().await;
         if let Answer::Created { new, pile } = made? {
             if new {

@@ -1,6 +1,8 @@
 //! The backends of other hosts, against a host that is not there: see README.md beside this.
 
 #[cfg(test)]
+mod broken_off;
+#[cfg(test)]
 mod bundle;
 #[cfg(test)]
 mod commands;

@@ -16,6 +16,7 @@ use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
 use crate::cli::say;
 use crate::cli::store::{self, Reserved, Store};
+use crate::cli::told::{self, Heard};
 use crate::identity::Catalogue;
 use crate::identity::reach::Reach;
 use crate::identity::store::NewCredential;
@@ -76,19 +77,28 @@ impl Create {
         let out = self.out.map(Reserved::new).transpose()?;
         let state = self.place.open()?;
         let door = Door::open_to_make(&state, &self.place, &self.backend).await?;
-        door.end_when_told();
         if brings && door.is_running() {
             return Err(Failure::message(Code::Failed, "a running service cannot be given a pile that lies elsewhere")
                 .hint("end the service on this state first"));
         }
         let made = door
-            .ask(Request::Create {
+            .hear(Request::Create {
                 tenant: self.name.clone(),
                 pile: self.pile.wish(),
                 settings: Box::new(settings),
                 overcommit: self.settings.overcommit,
             })
             .await;
+        let made = match made {
+            Ok(Heard { answer: Answer::Created { new: true, .. }, was_told: true }) => {
+                Err(told::take_back(&door, &self.name).await)
+            }
+            Ok(Heard { was_told: true, .. }) => {
+                Err(told::interrupted(&format!("{} was there already and stays; no token was minted", self.name)))
+            }
+            Ok(Heard { answer, was_told: false }) => Ok(answer),
+            Err(fault) => Err(told::explained(&door, &self.name, fault).await),
+        };
         let closed = door.close().await;
         let made = made?;
         closed?;

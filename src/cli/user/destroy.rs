@@ -18,6 +18,7 @@ use crate::cli::say;
 use crate::cli::store::{self, Store};
 use crate::identity::store::Ledger;
 use crate::oauth::state::Gone;
+use crate::signal::StopSignals;
 use crate::state::StateDir;
 
 /// Revoke a tenant's tokens, invites and grants, end its processes and remove its files. The pile stays unless you say otherwise.
@@ -78,12 +79,16 @@ impl Destroy {
             }
             return Ok(());
         }
-        self.confirm(&there)?;
+        self.confirm(&there).await?;
         // First, so that no client renews its tokens meanwhile. The tokens go last: where the sandbox cannot be removed, all
         // that is needed for trying again is there still.
         let logins = oauth::remove_tenant(&logins, &self.name).await?;
         if there.sandbox || (self.delete_pile && there.pile.is_some()) {
-            door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await?;
+            let removed = door.ask(Request::Destroy { tenant: self.name.clone(), delete_pile: self.delete_pile }).await;
+            match removed {
+                Err(fault) if fault.is_interrupted() => return Err(fault.hint(self.half_gone())),
+                removed => drop(removed?),
+            }
         }
         let revoked = store::remove_tenant(ledger, &self.name).await?;
         state.forget_import(&self.name)?;
@@ -116,13 +121,21 @@ impl Destroy {
         }
     }
 
+    /// What is told of a removal that was broken off at the sandbox.
+    fn half_gone(&self) -> String {
+        let name = &self.name;
+        format!(
+            "its logins are gone, its tokens are not, and what is left of its sandbox `playground user show {name}` tells; `playground user destroy {name}` removes the rest",
+        )
+    }
+
     /// The command that removes the pile as well.
     fn with_pile(&self) -> String {
         let state = self.place.named().map(|path| format!(" --state {}", say::quoted(&path.display().to_string())));
         format!("playground user destroy {} --delete-pile{}", self.name, state.unwrap_or_default())
     }
 
-    fn confirm(&self, there: &There) -> Result<(), Failure> {
+    async fn confirm(&self, there: &There) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
@@ -136,8 +149,16 @@ impl Destroy {
             Some(_) | None => String::new(),
         };
         say::insist(&format!("This removes of {}: {goes}.{stays} Type its name to go on:", self.name));
-        let mut typed = String::new();
-        io::stdin().lock().read_line(&mut typed).map_err(anyhow::Error::new)?;
+        let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+        let asked = tokio::task::spawn_blocking(|| {
+            let mut typed = String::new();
+            io::stdin().lock().read_line(&mut typed).map(|_| typed)
+        });
+        let typed = tokio::select! {
+            typed = asked => typed.map_err(anyhow::Error::new)?.map_err(anyhow::Error::new)?,
+            // Nobody waits for what is typed then.
+            () = signals.next() => String::new(),
+        };
         if typed.trim_end_matches(['\r', '\n']) == self.name.as_str() {
             return Ok(());
         }

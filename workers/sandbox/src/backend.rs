@@ -152,6 +152,11 @@ pub trait Backend: Send + Sync + 'static {
         Box::pin(async { Ok(0) })
     }
 
+    /// By what work on a tenant is broken off, where it can be.
+    fn halt(&self) -> Option<&host::Halt> {
+        None
+    }
+
     /// Ends what this process has begun, and leaves sandboxes running that outlive it; nothing is started afterwards.
     fn leave(&self) -> Pending<'_, Result<(), BackendError>> {
         self.shutdown()

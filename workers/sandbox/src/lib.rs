@@ -261,6 +261,33 @@ impl Sandbox {
         self.provider.backend().reattach().await
     }
 
+    /// Whether work on tenants can be broken off; where it cannot, it is soon done.
+    #[must_use]
+    pub fn can_be_broken_off(&self) -> bool {
+        self.provider.backend().halt().is_some()
+    }
+
+    /// Breaks off the work that is done in this process, as if it had failed, so that it takes back what it had begun.
+    pub fn break_off(&self) {
+        if let Some(halt) = self.provider.backend().halt() {
+            halt.wish();
+        }
+    }
+
+    /// The same for all work from now on, also for what takes something back.
+    pub fn give_up(&self) {
+        if let Some(halt) = self.provider.backend().halt() {
+            halt.insist();
+        }
+    }
+
+    /// Takes back [`Sandbox::break_off`] where it came too late.
+    pub fn go_on(&self) {
+        if let Some(halt) = self.provider.backend().halt() {
+            halt.forget();
+        }
+    }
+
     /// Ends every job of this process, and leaves sandboxes running that outlive it: for who only had a question.
     ///
     /// # Errors

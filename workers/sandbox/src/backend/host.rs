@@ -12,6 +12,7 @@
 mod argv;
 mod command;
 pub mod files;
+mod halt;
 mod lines;
 mod local;
 mod process;
@@ -25,6 +26,7 @@ mod surroundings;
 
 pub use self::argv::Argv;
 pub use self::command::{Ending, direct, started};
+pub use self::halt::Halt;
 pub use self::local::Local;
 pub use self::process::{End, Process};
 pub(super) use self::recording::over;

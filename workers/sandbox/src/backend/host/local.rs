@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::lines::Lines;
 use super::process::Process;
-use super::{Argv, Output, RunError, Runner, Surroundings, last_lines};
+use super::{Argv, Halt, Output, RunError, Runner, Surroundings, last_lines};
 use crate::backend::{Ends, Exit, Pending, Streams, Terminal};
 use crate::sys::terminal;
 
@@ -24,13 +24,14 @@ pub struct Local {
     is_root: bool,
     grace: Duration,
     tasks: Tasks,
+    halt: Halt,
 }
 
 impl Local {
     #[must_use]
     pub fn new(surroundings: Surroundings) -> Self {
         let is_root = rustix::process::geteuid().is_root();
-        Self { surroundings, is_root, grace: GRACE, tasks: Tasks::new() }
+        Self { surroundings, is_root, grace: GRACE, tasks: Tasks::new(), halt: Halt::default() }
     }
 
     /// The same with less patience, for tests of programs that do not heed.
@@ -76,21 +77,30 @@ impl Local {
         limit: Duration,
         told: Option<&(dyn Fn(&str) + Sync)>,
     ) -> Result<Output, RunError> {
+        let program = || argv.program().to_owned();
+        if self.halt.take() {
+            return Err(RunError::BrokenOff { program: program() });
+        }
         let (process, pipes) = self.begin(argv, input.is_some()).map_err(not_started(argv))?;
         let ending = EndOnDrop(&process);
         let mut written = Written { out: Vec::new(), err: Vec::new(), lines: Lines::to(told) };
-        let captured = timeout(limit, capture(&process, pipes, input, &mut written)).await;
-        let program = || argv.program().to_owned();
-        if let Ok(Ok(exit)) = captured {
+        let captured = tokio::select! {
+            captured = timeout(limit, capture(&process, pipes, input, &mut written)) => Some(captured),
+            () = self.halt.taken() => None,
+        };
+        if let Some(Ok(Ok(exit))) = captured {
             drop(ending);
             return Ok(Output { exit, stdout: written.out, stderr: written.err });
         }
         let end = process.end(self.grace).await;
         drop(ending);
         Err(match captured {
-            Ok(Err(CaptureError::Io(fault))) => not_started(argv)(fault),
-            Ok(_) => RunError::TooMuch { program: program(), most: MOST },
-            Err(_elapsed) => RunError::TimedOut { program: program(), limit, said: last_lines(&written.err), end },
+            Some(Ok(Err(CaptureError::Io(fault)))) => not_started(argv)(fault),
+            Some(Ok(_)) => RunError::TooMuch { program: program(), most: MOST },
+            Some(Err(_elapsed)) => {
+                RunError::TimedOut { program: program(), limit, said: last_lines(&written.err), end }
+            }
+            None => RunError::BrokenOff { program: program() },
         })
     }
 
@@ -106,7 +116,12 @@ impl Local {
         let slave = rustix::fs::open(&*name, flags, rustix::fs::Mode::empty())?;
         let size = Winsize { ws_row: terminal.rows, ws_col: terminal.columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&slave, size)?;
-        let mut here = Self { tasks: self.tasks.clone(), surroundings: self.surroundings.clone(), ..*self };
+        let mut here = Self {
+            tasks: self.tasks.clone(),
+            surroundings: self.surroundings.clone(),
+            halt: self.halt.clone(),
+            ..*self
+        };
         here.surroundings.set("TERM", &terminal.kind);
         let stdio = [slave.try_clone()?.into(), slave.try_clone()?.into(), slave.into()];
         Ok((here.spawn(argv, stdio, Leads::Session)?, master))
@@ -146,6 +161,10 @@ impl Runner for Local {
 
     fn is_local_root(&self) -> bool {
         self.is_root
+    }
+
+    fn halt(&self) -> Option<&Halt> {
+        Some(&self.halt)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Argv, End, Process};
+use super::{Argv, End, Halt, Process};
 use crate::backend::{Ends, Exit, Pending, Streams};
 
 /// A way to run programs on the host that has the tenants.
@@ -37,6 +37,11 @@ pub trait Runner: Send + Sync + 'static {
 
     /// Whether programs run on this very host as root, so that no `sudo` and no network stands between.
     fn is_local_root(&self) -> bool;
+
+    /// By what its programs are broken off, if they can be; not those that were started.
+    fn halt(&self) -> Option<&Halt> {
+        None
+    }
 }
 
 /// How a program ended, and what it wrote.
@@ -59,6 +64,9 @@ pub enum RunError {
     /// It may have done its work all the same. `said` is the end of what it complained of.
     #[error("{program} did not end within {} s and was stopped{}", limit.as_secs(), after(said))]
     TimedOut { program: String, limit: Duration, said: String, end: End },
+    /// Somebody wished to go no further. Where it had begun, it may have done its work all the same.
+    #[error("{program} was broken off")]
+    BrokenOff { program: String },
     #[error("{program} wrote more than {most} bytes and was stopped")]
     TooMuch { program: String, most: usize },
     /// Whether the program ran is not known.

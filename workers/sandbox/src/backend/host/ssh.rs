@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, Local, Output, Process, RunError, Runner, Surroundings, last_lines};
+use super::{Argv, Halt, Local, Output, Process, RunError, Runner, Surroundings, last_lines};
 use crate::backend::{Ends, Exit, Pending, Streams};
 
 /// Programs of another host. The login shell there has to be one that quotes as `sh` does.
@@ -66,6 +66,10 @@ impl Runner for Ssh {
 
     fn is_local_root(&self) -> bool {
         false
+    }
+
+    fn halt(&self) -> Option<&Halt> {
+        self.local.halt()
     }
 }
 

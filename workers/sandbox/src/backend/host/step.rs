@@ -46,6 +46,13 @@ pub struct UndoFailed {
     pub fault: Fault,
 }
 
+impl Fault {
+    /// Whether somebody wished to go no further.
+    fn is_broken_off(&self) -> bool {
+        matches!(self, Self::Run(RunError::BrokenOff { .. }))
+    }
+}
+
 impl Step {
     #[must_use]
     pub fn new(why: impl Into<String>, run: Argv) -> Self {
@@ -97,7 +104,7 @@ pub async fn execute_telling(
         };
         match check(&step.run, ran) {
             Ok(_) => undos.extend(&step.undo),
-            Err(fault) if step.tolerated => {
+            Err(fault) if step.tolerated && !fault.is_broken_off() => {
                 tracing::debug!(why = step.why, %fault, "a step failed, and that is tolerated");
             }
             Err(fault) => {

@@ -13,8 +13,8 @@ use super::network::Network;
 use super::places::HOME;
 use super::records::Remembered;
 use super::turns::Turns;
-use crate::backend::host::Running;
 use crate::backend::host::files::CleanShell;
+use crate::backend::host::{Halt, Running};
 use crate::backend::{
     Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, NoIsolation,
     Pending, Pile, PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
@@ -293,6 +293,10 @@ impl Backend for JailBackend {
     fn remove_shared_pile(&self) -> Pending<'_, Result<bool, BackendError>> {
         let fault = JailFault::NoSuchSetting("way to remove the shared pile: it is the organisation's");
         Box::pin(async { Err(fault.during("remove the shared pile")) })
+    }
+
+    fn halt(&self) -> Option<&Halt> {
+        self.0.jails.host.runner().halt()
     }
 
     /// Jails outlive the service, as the original's do; only the commands end that it has started.

@@ -182,7 +182,17 @@ impl Jails {
         let mounts = self.mounts("what is mounted of it already").await?;
         let plan = guest::mount(root, &binds, stats, &mounts);
         let undos: Vec<_> = plan.iter().filter_map(|step| step.undo.clone()).collect();
-        self.host.act(plan).await?;
+        if let Err(fault) = self.host.act(plan).await {
+            // A mount that was cut off may have done its work.
+            let left = async {
+                let now = self.mounts("what was mounted all the same").await?;
+                self.host.act(guest::unmount_new(root, &mounts, &now)).await
+            };
+            return Err(match left.await {
+                Ok(()) => fault,
+                Err(cleanup) => JailFault::LeftOver { fault: Box::new(fault), cleanup: Box::new(cleanup) },
+            });
+        }
         made.extend(undos);
         guest::check_mounts(root, &binds, &self.mounts("is each of them mounted exactly once").await?)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kit::Tenant;
 
 use super::{HOME, Lima, machine, made, step};
-use crate::backend::host::{direct, started};
+use crate::backend::host::{Halt, direct, started};
 use crate::backend::{
     Assurances, Backend, BackendError, Change, CommandSpec, Direct, DiskQuota, FileError, Found, Guest, GuestPath,
     LONGEST_START, Pending, Provision, Provisioned, Record, Share, Started, Streams, Usage, Written, keeps,
@@ -199,6 +199,10 @@ impl Backend for Lima {
             self.0.tasks.start(async move { this.wake(resting).await });
             Ok(count)
         })
+    }
+
+    fn halt(&self) -> Option<&Halt> {
+        self.0.limactl.runner().halt()
     }
 
     fn leave(&self) -> Pending<'_, Result<(), BackendError>> {

@@ -146,8 +146,18 @@ pub(in crate::backend::jail) fn check_strange(root: &Root, mounts: &Mounts) -> R
 
 /// Unmounts whatever is mounted of ours, as often as it is.
 pub(in crate::backend::jail) fn unmount_all(root: &Root, mounts: &Mounts) -> Vec<Step> {
+    unmount_beyond(root, mounts, |_| 0)
+}
+
+/// The same of what was not mounted before.
+pub(in crate::backend::jail) fn unmount_new(root: &Root, before: &Mounts, now: &Mounts) -> Vec<Step> {
+    unmount_beyond(root, now, |target| before.upon(target))
+}
+
+fn unmount_beyond(root: &Root, mounts: &Mounts, kept: impl Fn(&str) -> usize) -> Vec<Step> {
     let steps = OURS.into_iter().flat_map(|guest| {
-        let count = mounts.upon(&root.spelled_inside(guest));
+        let target = root.spelled_inside(guest);
+        let count = mounts.upon(&target).saturating_sub(kept(&target));
         std::iter::repeat_n(unmount(&format!("unmount {guest}"), &root.inside(guest)), count)
     });
     steps.collect()
