@@ -49,12 +49,13 @@ fn modern(said: &Said<'_>, header: Option<&str>) -> Result<(), Cause> {
     let stated = said.meta.and_then(|meta| meta.text(VERSION_MEMBER));
     let method = match said.kind {
         Kind::Response => return Err(Cause::BadShape("responses are not sent to a server in this protocol version")),
-        // The specification leaves the headers of notifications undefined, so none is demanded. One that is there goes on to
-        // the worker, and says what the body says.
-        Kind::Notification { method } if said.headers.contains_key(METHOD_NAME) => {
-            return mirrored(said.headers, METHOD_NAME, method, false);
+        // The specification leaves the headers of notifications undefined, so none is demanded; but they go on to the worker,
+        // and one that stands there twice has two readings.
+        Kind::Notification { .. } => {
+            let twice =
+                [METHOD_NAME, NAME_NAME].into_iter().find(|name| said.headers.get_all(*name).iter().nth(1).is_some());
+            return twice.map_or(Ok(()), |header| Err(Cause::HeaderMismatch { header, problem: REPEATED }));
         }
-        Kind::Notification { .. } => return Ok(()),
         Kind::Request { method, .. } => method,
     };
     if method == "initialize" {
@@ -81,7 +82,7 @@ fn modern(said: &Said<'_>, header: Option<&str>) -> Result<(), Cause> {
         let name = said.params.and_then(|params| params.text(member));
         // Without a name in the body there is nothing to mirror, and the worker says what is missing.
         if let Some(name) = name {
-            mirrored(said.headers, "Mcp-Name", &name, true)?;
+            mirrored(said.headers, NAME_NAME, &name, true)?;
         }
     }
     Ok(())
@@ -102,7 +103,7 @@ fn mirrored(headers: &HeaderMap, name: &'static str, body: &str, encoded: bool) 
     let mut values = headers.get_all(name).iter();
     let value = values.next().ok_or_else(|| fail("is missing"))?;
     if values.next().is_some() {
-        return Err(fail("is repeated"));
+        return Err(fail(REPEATED));
     }
     let text = value.to_str().map_err(|_bytes| fail("holds invalid characters"))?;
     let text = if encoded { decoded(text).ok_or_else(|| fail("holds invalid base64"))? } else { text.to_owned() };
@@ -119,6 +120,8 @@ fn decoded(text: &str) -> Option<String> {
 
 const VERSION_NAME: &str = "MCP-Protocol-Version";
 const METHOD_NAME: &str = "Mcp-Method";
+const NAME_NAME: &str = "Mcp-Name";
+const REPEATED: &str = "is repeated";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";
