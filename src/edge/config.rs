@@ -53,6 +53,8 @@ pub struct Connections {
     /// Of those, from one address, beyond which its own oldest goes; exempt are the same as from the limit of its
     /// connections.
     pub most_handshakes_per_address: usize,
+    /// From the order to stop, for those who have been accepted and have sent nothing of a request yet.
+    pub newcomers: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,6 +189,7 @@ impl Default for Connections {
             handshake: Duration::from_secs(10),
             most_handshakes: 2048,
             most_handshakes_per_address: 32,
+            newcomers: Duration::from_secs(2),
         }
     }
 }

@@ -10,7 +10,7 @@ mod enter;
 mod sniff;
 mod unread;
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,8 +81,7 @@ where
     let io = Watched::new(stream, Arc::clone(&activity));
     let sniffed = tokio::select! {
         biased;
-        // A connection that has not said what it speaks has nothing under way.
-        _ = stopping.wait_for(|stopping| *stopping) => return,
+        () = turned_away(&mut stopping, limits.newcomers) => return,
         sniffed = timeout(limits.head, sniff::protocol(io, protocol)) => sniffed,
     };
     let Ok(Ok((io, protocol))) = sniffed else {
@@ -99,8 +98,9 @@ where
     let io = TokioIo::new(io);
     match protocol {
         Protocol::Http1 => {
-            watch(http1(limits).serve_connection(io, service(None)), (client, &meters), limits, &activity, stopping)
-                .await;
+            let goes_on = !*stopping.borrow();
+            let served = http1(limits).keep_alive(goes_on).serve_connection(io, service(None));
+            watch(served, (client, &meters), limits, &activity, stopping).await;
         }
         Protocol::Http2 => {
             activity.multiplexed();
@@ -121,7 +121,6 @@ fn http1(limits: &Connections) -> http1::Builder {
         .max_headers(limits.most_headers)
         .max_header_size(limits.most_head_bytes)
         .max_buf_size(limits.most_head_bytes.max(SMALLEST_BUFFER))
-        .keep_alive(true)
         // A client that has closed its side is gone; waiting for it would hold its slot.
         .half_close(false)
         .ignore_invalid_headers(false);
@@ -158,13 +157,13 @@ async fn watch<C: Served>(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut served = std::pin::pin!(served);
-    let mut told = false;
+    let (mut begun, mut told) = (false, false);
     let mut wait = Duration::ZERO;
     loop {
         tokio::select! {
             biased;
             // Before an answer that comes at the same time, which then says that the connection ends with it.
-            _ = stopping.wait_for(|stopping| *stopping), if !told => {
+            _ = stopping.wait_for(|stopping| *stopping), if begun && !told => {
                 if activity.is_resting() && !activity.is_multiplexed() {
                     return;
                 }
@@ -183,6 +182,8 @@ async fn watch<C: Served>(
                 }
                 return;
             }
+            // hyper drops what it has not looked at yet when it is asked to end.
+            () = ready(()), if !begun => begun = true,
             () = sleep(wait) => match activity.verdict(kit::clock::now(), limits) {
                 Verdict::Wait(longer) => wait = longer,
                 Verdict::End(reason) => {
@@ -192,6 +193,14 @@ async fn watch<C: Served>(
             },
         }
     }
+}
+
+/// Passes this long after the edge was told to stop. Until then whoever was accepted before may say what they came for: no client
+/// expects a fresh connection to end unheard, where one that rests between two requests may end at any time.
+pub(crate) async fn turned_away(stopping: &mut watch::Receiver<bool>, newcomers: Duration) {
+    // An error is the end of whoever could tell it to stop.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+    sleep(newcomers).await;
 }
 
 /// A connection that can be asked to end after what is under way.

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::edge::Conversation;
 use crate::edge::client::Arrival;
 use crate::edge::config::Connections;
+use crate::edge::connection::turned_away;
 use crate::edge::network::Network;
 use crate::edge::proxy_protocol::{self, Unintroduced};
 use crate::edge::seldom::{Seldom, Tally};
@@ -48,6 +49,7 @@ pub(crate) struct Hall {
     proxies: Arc<[Network]>,
     /// Where listed proxies introduce their clients, how long each may take to.
     introduction: Option<Duration>,
+    newcomers: Duration,
     /// Those that did not.
     unheard: Tally,
     tasks: Tasks,
@@ -83,6 +85,7 @@ impl Hall {
             addresses: Addresses::new(limits.most_per_address),
             proxies: limits.proxies.as_slice().into(),
             introduction: limits.proxy_protocol.then_some(limits.head),
+            newcomers: limits.newcomers,
             unheard: Tally::default(),
             tasks,
             stopping,
@@ -158,7 +161,7 @@ impl Hall {
         let mut stopping = self.stopping.clone();
         let read = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => return None,
+            () = turned_away(&mut stopping, self.newcomers) => return None,
             read = timeout(deadline, proxy_protocol::read(stream)) => read,
         };
         match read {
@@ -200,7 +203,7 @@ impl Hall {
         let mut stopping = self.stopping.clone();
         let shaken = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => return,
+            () = turned_away(&mut stopping, self.newcomers) => return,
             () = turn.lost() => return tracing::debug!(%client, "a TLS handshake made room for another"),
             shaken = timeout(self.handshake, identities.accept(stream)) => shaken,
         };

@@ -15,14 +15,12 @@ pub(super) struct Sniffed<S> {
     stream: S,
 }
 
-/// Tells HTTP/2's preface from everything else; `known` spares the look. Dropping it drops the stream.
+/// Waits for the first bytes, and tells HTTP/2's preface from everything else where it is not `known` what is spoken. Dropping it
+/// drops the stream.
 pub(super) async fn protocol<S>(mut stream: S, known: Option<Protocol>) -> io::Result<(Sniffed<S>, Protocol)>
 where
     S: AsyncRead + Unpin,
 {
-    if let Some(protocol) = known {
-        return Ok((Sniffed { first: Bytes::new(), stream }, protocol));
-    }
     let mut first = Vec::with_capacity(PREFACE.len());
     let protocol = loop {
         let mut rest = [0; PREFACE.len()];
@@ -32,6 +30,9 @@ where
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         first.extend_from_slice(rest.get(..read).unwrap_or_default());
+        if let Some(protocol) = known {
+            break protocol;
+        }
         if !PREFACE.starts_with(&first) {
             break Protocol::Http1;
         }

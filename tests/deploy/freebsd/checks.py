@@ -18,6 +18,10 @@ PATH = "/sbin:/bin:/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 KEY = "/usr/local/etc/playground-workers/alice.key"
 
 
+# A step that waits for what the supervisor writes once it has reopened its log, and gives up in the end.
+AT_LAST = "n=0; until [ -s /record/reopened ] || [ $n = 300 ]; do sleep 0.1; n=$((n + 1)); done"
+
+
 def check(name, says=""):
     def kept(test):
         ALL.append((name, test, says))
@@ -118,7 +122,7 @@ for service, alive in ((MCP, "playground"), (SANDBOX, "playground"), (FACULTIES,
 
     @on_host(f"{service} reopens its log when newsyslog asks its supervisor to")
     def reopens(host, service=service):
-        start, hup, status = host.run(service, "start", f"!kill -HUP $(cat /var/run/{service}.pid); sleep 0.2", "status")
+        start, hup, status = host.run(service, "start", f"!kill -HUP $(cat /var/run/{service}.pid); {AT_LAST}", "status")
         ends(status, 0, out="is running as pid")
         assert host.path("/record/reopened").read_text() == "reopened\n"
         lines = (HERE.parent.parent.parent / "deploy/freebsd/newsyslog.conf").read_text()

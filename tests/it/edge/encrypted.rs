@@ -38,8 +38,13 @@ fn trusting_any(certificates: &[&Certificate], protocols: &[&[u8]]) -> ClientCon
 }
 
 pub(super) async fn connect(edge: &Edge, certificate: &Certificate, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
-    let config = trusting(certificate, protocols);
     let stream = within(TcpStream::connect(edge.address)).await.unwrap();
+    shaken(stream, certificate, protocols).await
+}
+
+/// A connection that has been there for a while, once TLS is spoken on it.
+pub(super) async fn shaken(stream: TcpStream, certificate: &Certificate, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+    let config = trusting(certificate, protocols);
     let name = ServerName::try_from("edge.example").unwrap();
     within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
 }

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+#[cfg(feature = "tls")]
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::multiplexed::{Multiplexed, text};
-use super::setting::{INIT, LIST, MODERN, MODERN_LIST, Setting, within};
+use super::setting::{Edge, INIT, LIST, MODERN, MODERN_LIST, Setting, within};
+use super::talk::Client;
 use super::worker::{Next, Worker};
+use crate::process::PATIENCE;
 
 #[tokio::test]
 async fn streams_and_idle_connections_end_while_a_call_gets_its_answer() {
@@ -50,10 +55,79 @@ async fn streams_and_idle_connections_end_while_a_call_gets_its_answer() {
     idle.rest().await;
     fresh.rest().await;
     assert_eq!(stream.chunk().await, None, "the stream ends well");
-    assert!(within(tokio::net::TcpStream::connect(edge.address)).await.is_err(), "nobody listens any more");
+    assert!(within(TcpStream::connect(edge.address)).await.is_err(), "nobody listens any more");
     go.send_replace(true);
     let answer = call.answer().await;
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    assert_eq!(edge.drained().await.cut, 0);
+}
+
+/// An edge that was told to stop when it had accepted so many who have said nothing.
+async fn stopped(setting: Setting, newcomers: Duration, count: usize) -> (Edge, Vec<TcpStream>) {
+    let mut edge = setting.with(|config| config.connections.newcomers = newcomers).start().await;
+    let mut fresh = Vec::new();
+    for _ in 0..count {
+        fresh.push(within(TcpStream::connect(edge.address)).await.unwrap());
+    }
+    // Connections are accepted one after the other.
+    assert_eq!(edge.ask(MODERN, MODERN_LIST).await.status, 200);
+    edge.tell_to_stop();
+    within(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    (edge, fresh)
+}
+
+#[tokio::test]
+async fn whoever_was_accepted_before_a_stop_is_heard_and_answered_once() {
+    let worker = Worker::plain().await;
+    let (mut edge, fresh) = stopped(Setting::sandbox(&worker), PATIENCE, 2).await;
+    let [first, second] = fresh.try_into().unwrap();
+    let mut client = Client::over(first);
+    client.post(MODERN, MODERN_LIST).await;
+    let answer = client.answer().await;
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    assert_eq!(client.rest().await, b"");
+    let mut multiplexed = Multiplexed::over(second).await;
+    assert_eq!(multiplexed.post(MODERN, MODERN_LIST).await.status(), 200);
+    multiplexed.closed().await;
+    assert_eq!(edge.drained().await.cut, 0);
+    assert_eq!(worker.count(), 3);
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn over_tls_too_whoever_was_accepted_before_a_stop_is_heard() {
+    let (worker, certificate) = (Worker::plain().await, super::certificate::Certificate::new());
+    let setting = Setting::sandbox(&worker).tls(super::encrypted::identity(&certificate));
+    let mut edge = setting.with(|config| config.connections.newcomers = PATIENCE).start().await;
+    let fresh = within(TcpStream::connect(edge.address)).await.unwrap();
+    // Those that come later have shaken hands, so this one was accepted.
+    let shaken = super::encrypted::connect(&edge, &certificate, &[b"http/1.1"]).await;
+    let multiplexed = super::encrypted::connect(&edge, &certificate, &[b"h2"]).await;
+    edge.tell_to_stop();
+    within(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    for mut stream in [super::encrypted::shaken(fresh, &certificate, &[b"http/1.1"]).await, shaken] {
+        let head = "POST /mcp HTTP/1.1\r\nHost: edge.example\r\nAuthorization: Bearer tok-alice\r\n\
+            Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        let more: String = MODERN.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let request = format!("{head}{more}Content-Length: {}\r\n\r\n{MODERN_LIST}", MODERN_LIST.len());
+        within(stream.write_all(request.as_bytes())).await.unwrap();
+        let mut answer = String::new();
+        within(stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    }
+    let mut multiplexed = Multiplexed::over(multiplexed).await;
+    assert_eq!(multiplexed.post(MODERN, MODERN_LIST).await.status(), 200);
+    multiplexed.closed().await;
+    assert_eq!(edge.drained().await.cut, 0);
+}
+
+#[tokio::test]
+async fn who_says_nothing_holds_a_stop_up_no_longer_than_that() {
+    let worker = Worker::plain().await;
+    let (mut edge, fresh) = stopped(Setting::sandbox(&worker), Duration::from_millis(20), 2).await;
+    for stream in fresh {
+        assert_eq!(Client::over(stream).rest().await, b"");
+    }
     assert_eq!(edge.drained().await.cut, 0);
 }
 
