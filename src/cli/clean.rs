@@ -9,6 +9,7 @@ use super::door::{Door, otherwise, refused};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::say;
+use super::told::{self, Heard};
 use crate::admin::words::{Answer, Request, Unended};
 use crate::audit::acts::Act;
 
@@ -43,7 +44,7 @@ impl Clean {
             let state = self.place.open()?;
             let door = Door::open(&state, &self.place, &self.backend).await?;
             let is_running = door.is_running();
-            let answer = door.ask(Request::Clean).await;
+            let heard = door.hear(Request::Clean).await;
             let removed = match (&door, self.delete_shared_pile) {
                 (_, false) => Ok(()),
                 (Door::Own(sandbox, ..), true) => remove_shared_pile(sandbox).await,
@@ -51,7 +52,8 @@ impl Clean {
                     .hint("end the service on this state first")),
             };
             let closed = door.close().await;
-            let Answer::Cleaned { ended, swept, held, failed } = answer? else { return Err(otherwise()) };
+            let Heard { answer, was_told } = heard?;
+            let Answer::Cleaned { ended, swept, held, failed } = answer else { return Err(otherwise()) };
             let what = (self.delete_shared_pile && removed.is_ok()).then(|| "with the shared pile".to_owned());
             act::record(state.path(), &Act::new("clean").with(what));
             let tenants = |count| format!("{count} tenant{}", if count == 1 { "" } else { "s" });
@@ -61,7 +63,10 @@ impl Clean {
             } else {
                 say::talk(&format!("swept what a killed service had left of {}", tenants(swept)));
             }
-            let mut faults: Vec<_> = closed.err().into_iter().chain(removed.err()).collect();
+            // The first of them decides the exit code.
+            let broken_off = was_told && !failed.is_empty();
+            let told = broken_off.then(|| told::interrupted("not every sandbox was ended"));
+            let mut faults: Vec<_> = told.into_iter().chain(closed.err()).chain(removed.err()).collect();
             faults.extend(failed.iter().map(unended));
             if !held.is_empty() {
                 let lives = format!("not all processes were ended: {}", held.join("; "));

@@ -67,6 +67,7 @@ impl Failure {
     }
 
     /// Everything that is wrong, told as one; the first decides the code.
+    #[cfg(feature = "mcp-http")]
     pub(super) fn all(failures: impl IntoIterator<Item = Self>) -> Self {
         let mut failures = failures.into_iter();
         let Some(first) = failures.next() else { return Self::message(Code::Failed, "nothing is known of why") };
