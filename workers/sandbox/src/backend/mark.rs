@@ -10,7 +10,7 @@
 //! found again.
 
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl OtherBackend {
 /// Finds out whether this backend may be opened on a folder; blocking.
 pub(crate) fn check(folder: &Path, kind: &Kind) -> Result<Result<(), OtherBackend>, BackendError> {
     let mark = folder.join(MARK);
-    let known = match kit::regular::look(&mark).and_then(|()| fs::read_to_string(&mark)) {
+    let known = match kit::regular::look(&mark).and_then(|()| beginning(&mark)) {
         Ok(text) => Some((shown(&text), mark)),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
             let tenants = folder.join(TENANTS);
@@ -81,6 +81,13 @@ pub(crate) fn is_elsewhere(folder: &Path) -> bool {
     folder.join(MARK).exists()
 }
 
+/// As much of a file as could be a mark; whatever lies in its place is not read whole.
+fn beginning(mark: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(mark)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// What a mark says, as far as a person is to read it.
 fn shown(text: &str) -> String {
     let word: String =
@@ -101,6 +108,8 @@ fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BackendErro
     |source| BackendError::Step { step, source }
 }
 
+/// More than any backend's name, and than a person is shown of another word.
+const MOST_BYTES: u64 = 256;
 const MARK: &str = "backend";
 const TENANTS: &str = "tenants";
 
