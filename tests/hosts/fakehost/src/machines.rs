@@ -89,7 +89,8 @@ fn machine<'a>(model: &'a mut Model, name: &str) -> Result<&'a mut Machine, Faul
 fn list(world: &World, words: &[String]) -> Result<Done, Fault> {
     let options = Split::of(words, &["--format"], &["--json", "-q", "--quiet"])?;
     let form = options.value("--format");
-    if let Some(form) = form.filter(|form| !["json", "{{.Name}} {{.Status}}", "{{.Name}}\t{{.Status}}"].contains(form))
+    if let Some(form) =
+        form.filter(|form| !["json", "{{.Name}} {{.Status}}", "{{.Name}} {{.Status}} {{.Dir}}"].contains(form))
     {
         return refused(format!("--format {form:?}"));
     }
@@ -106,7 +107,11 @@ fn list(world: &World, words: &[String]) -> Result<Done, Fault> {
                     let place = world.word(&format!("lima/{name}"));
                     format!("{}\n", json!({ "name": name, "status": its.status, "dir": place }))
                 }
-                Some(form) => form.replace("{{.Name}}", name).replace("{{.Status}}", &its.status) + "\n",
+                Some(form) => {
+                    let place = world.word(&format!("lima/{name}"));
+                    form.replace("{{.Name}}", name).replace("{{.Status}}", &its.status).replace("{{.Dir}}", &place)
+                        + "\n"
+                }
                 None if options.has(&["-q", "--quiet"]) => format!("{name}\n"),
                 None => return refused("a table for people"),
             });
@@ -188,6 +193,8 @@ fn make(world: &World, name: &str, file: &str) -> Result<(), Fault> {
             return failed(format!("instance \"{name}\" already exists"));
         }
         copy(&world.path("snapshots").join(format!("{TEMPLATE}@base")), Path::new(&tree(world, name)))?;
+        // A machine's folder keeps what it was made from.
+        fs::copy(world.inside(file)?, world.path("lima").join(name).join("lima.yaml"))?;
         model.machines.insert(name.to_owned(), Machine { status: "Stopped".to_owned(), mounts });
         Ok(())
     })

@@ -16,6 +16,7 @@ mod disk;
 mod limactl;
 mod machine;
 mod made;
+mod mark;
 mod name;
 mod plan;
 mod progress;
@@ -41,7 +42,7 @@ use self::limactl::Limactl;
 use self::machine::Machine;
 use self::made::Made;
 use self::name::Name;
-use self::record::{Kept, Records};
+use self::record::{Kept, Records, STRANGER};
 pub use self::settings::Settings;
 use super::host::files::CleanShell;
 use super::host::{Argv, Local, Runner, Script};
@@ -59,7 +60,7 @@ struct Inner {
     settings: Settings,
     common: TenantSettings,
     bootstrap_pile: Option<PathBuf>,
-    records: Records,
+    records: Arc<Records>,
     limactl: Arc<Limactl>,
     /// The operating system of this host.
     host: &'static str,
@@ -94,7 +95,7 @@ impl Lima {
     async fn open(config: Config, settings: Settings, surface: Surface) -> Result<Self, BackendError> {
         settings.check()?;
         let Surface { runner, disk, host, script } = surface;
-        let records = Records::open(&config.state, &settings, disk)?;
+        let records = Arc::new(Records::open(&config.state, &settings, disk)?);
         let limactl = Arc::new(Limactl::new(runner, settings.admin_limit(), script));
         let assurances = Assurances {
             uid_map: UidMap::Machine,
@@ -108,7 +109,7 @@ impl Lima {
         let (machines, leaving, tasks) = (Mutex::default(), AtomicBool::new(false), Tasks::new());
         let inner =
             Inner { settings, common, bootstrap_pile, records, limactl, host, assurances, machines, leaving, tasks };
-        let listed = inner.limactl.states().await.map_err(|fault| {
+        let listed = inner.limactl.all().await.map_err(|fault| {
             BackendError::NoIsolation(NoIsolation {
                 what: "the lima backend".to_owned(),
                 why: kit::chain(&fault),
@@ -121,7 +122,13 @@ impl Lima {
         }
         for kept in inner.records.all()? {
             let name = inner.name(&kept.tenant);
-            inner.machine(&kept.tenant).tell(listed.get(name.as_str()).is_some_and(|state| state == RUNNING));
+            let Some(listed) = listed.get(name.as_str()) else { continue };
+            match inner.records.recognise(&kept.tenant, listed) {
+                Ok(()) => inner.machine(&kept.tenant).tell(listed.state == RUNNING),
+                Err(fault) => {
+                    tracing::warn!(tenant = %kept.tenant, fault = kit::chain(&fault), "a machine is somebody else's");
+                }
+            }
         }
         Ok(Self(Arc::new(inner)))
     }
@@ -133,7 +140,8 @@ impl Inner {
     }
 
     fn machine(&self, tenant: &Tenant) -> Arc<Machine> {
-        let new = || Arc::new(Machine::new(tenant.clone(), self.name(tenant), Arc::clone(&self.limactl)));
+        let parts = || (Arc::clone(&self.limactl), Arc::clone(&self.records));
+        let new = || Arc::new(Machine::new(tenant.clone(), self.name(tenant), parts()));
         Arc::clone(self.machines().entry(tenant.clone()).or_insert_with(new))
     }
 
@@ -242,6 +250,10 @@ impl Inner {
         let argv = plan::command(&machine.name(), command);
         Ok((machine, argv))
     }
+}
+
+fn is_stranger(fault: &BackendError) -> bool {
+    matches!(fault, BackendError::Step { source, .. } if source.to_string() == STRANGER)
 }
 
 fn step(step: impl Into<String>, source: io::Error) -> BackendError {

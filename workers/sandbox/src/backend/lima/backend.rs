@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kit::Tenant;
 
-use super::{HOME, Lima, machine, made, step};
+use super::{HOME, Lima, is_stranger, machine, made, step};
 use crate::backend::host::{Halt, direct, started};
 use crate::backend::{
     Assurances, Backend, BackendError, Change, CommandSpec, Direct, DiskQuota, FileError, Found, Guest, GuestPath,
@@ -222,8 +222,11 @@ impl Backend for Lima {
             let mut outcome = Ok(());
             for machine in this.ours()? {
                 let _alone = machine.alone().await;
-                if let Err(fault) = machine.stop().await {
-                    outcome = Err(fault);
+                match machine.stop().await {
+                    // Nothing of ours runs under that name.
+                    Err(fault) if is_stranger(&fault) => {}
+                    Err(fault) => outcome = Err(fault),
+                    Ok(()) => {}
                 }
             }
             outcome

@@ -47,7 +47,7 @@ impl Builder {
 
     /// What machines this host has, by name.
     pub(crate) async fn all(&self) -> Result<BTreeSet<String>, BackendError> {
-        Ok(self.limactl.states().await?.into_keys().collect())
+        Ok(self.limactl.all().await?.into_keys().collect())
     }
 
     pub(crate) async fn exists(&self) -> Result<bool, BackendError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,14 @@ pub(super) struct Limactl {
     script: Option<Script>,
 }
 
+/// A machine as the host has it.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) state: String,
+    /// Its own folder, with what it was made from in it.
+    pub(super) folder: PathBuf,
+}
+
 impl Limactl {
     pub(super) fn new(runner: Arc<dyn Runner>, limit: Duration, script: Option<Script>) -> Self {
         Self { runner, limit, script }
@@ -24,17 +33,19 @@ impl Limactl {
         &*self.runner
     }
 
-    /// What machines this host has, ours and others, with their states.
-    pub(super) async fn states(&self) -> Result<BTreeMap<String, String>, BackendError> {
+    /// What machines this host has, ours and others.
+    pub(super) async fn all(&self) -> Result<BTreeMap<String, Listed>, BackendError> {
         let argv = plan::list();
         self.note(|| Act::Asked { why: "which machines are there, in which states".to_owned(), argv: argv.clone() });
         let output = check(&argv, self.runner.run(&argv, None, self.limit).await)
             .map_err(|fault| step("list the machines", io::Error::other(fault)))?;
         let machine = |line: &str| {
-            let (name, state) = line.split_once(' ')?;
+            let (name, rest) = line.split_once(' ')?;
+            let (state, folder) = rest.split_once(' ')?;
             let is_name = name.starts_with(|sign: char| sign.is_ascii_alphanumeric());
             let is_state = !state.is_empty() && state.bytes().all(|byte| byte.is_ascii_alphabetic());
-            (is_name && is_state).then(|| (name.to_owned(), state.to_owned()))
+            let is_machine = is_name && is_state && folder.starts_with('/');
+            is_machine.then(|| (name.to_owned(), Listed { state: state.to_owned(), folder: folder.into() }))
         };
         let one = |line: &str| machine(line).ok_or_else(|| strange(line));
         output.text().lines().map(one).collect()

@@ -12,7 +12,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::limactl::Limactl;
 use super::name::Name;
 use super::progress::Progress;
-use super::{RUNNING, plan, step};
+use super::record::Records;
+use super::{RUNNING, is_stranger, plan, step};
 use crate::backend::host::{Argv, End, Ending, Process, Running, Step};
 use crate::backend::{BackendError, ControlLost, Ends, Exit, Killed, Pending, Streams};
 
@@ -21,6 +22,7 @@ pub(super) struct Machine {
     tenant: Tenant,
     name: Name,
     limactl: Arc<Limactl>,
+    records: Arc<Records>,
     turn: Semaphore,
     live: AtomicBool,
     /// How often all that ran in it was ended.
@@ -29,9 +31,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(tenant: Tenant, name: Name, limactl: Arc<Limactl>) -> Self {
+    pub(super) fn new(tenant: Tenant, name: Name, (limactl, records): (Arc<Limactl>, Arc<Records>)) -> Self {
         let (live, ends) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { tenant, name, limactl, turn: Semaphore::new(1), live, ends, running: Running::default() }
+        Self { tenant, name, limactl, records, turn: Semaphore::new(1), live, ends, running: Running::default() }
+    }
+
+    pub(super) fn tenant(&self) -> &Tenant {
+        &self.tenant
     }
 
     pub(super) fn name(&self) -> Name {
@@ -107,6 +113,10 @@ impl Machine {
 
     pub(super) async fn delete(&self) -> Result<(), BackendError> {
         self.end_commands().await;
+        if self.state().await?.is_none() {
+            self.tell(false);
+            return Ok(());
+        }
         self.limactl.act(&plan::destroy(&self.name), None).await?;
         self.tell(false);
         match self.state().await? {
@@ -126,9 +136,11 @@ impl Machine {
         Ok((process, ends))
     }
 
-    /// Its state, if it is there.
-    async fn state(&self) -> Result<Option<String>, BackendError> {
-        Ok(self.limactl.states().await?.remove(self.name.as_str()))
+    /// Its state, if it is there. Another one that has its name is a fault, since nothing is to be done to that.
+    pub(super) async fn state(&self) -> Result<Option<String>, BackendError> {
+        let Some(listed) = self.limactl.all().await?.remove(self.name.as_str()) else { return Ok(None) };
+        self.records.recognise(&self.tenant, &listed)?;
+        Ok(Some(listed.state))
     }
 
     /// Whether it runs, as the host says now. One that does not is started by the next use.
@@ -148,6 +160,11 @@ impl Machine {
 
     /// Ends it without asking, and looks.
     async fn kill(&self) -> Result<(), BackendError> {
+        if let Err(fault) = self.state().await
+            && is_stranger(&fault)
+        {
+            return Err(fault);
+        }
         let killed = self.limactl.attempt(&plan::kill(&self.name)).await;
         match (killed, self.state().await?) {
             (_, Some(state)) if state == RUNNING => {

@@ -7,7 +7,7 @@ use crate::backend::host::{Argv, Step};
 use crate::backend::{CommandSpec, Shell};
 
 pub(super) fn list() -> Argv {
-    Argv::new("limactl", ["list", "--format", "{{.Name}} {{.Status}}"])
+    Argv::new("limactl", ["list", "--format", "{{.Name}} {{.Status}} {{.Dir}}"])
 }
 
 /// Makes a machine and starts it. What is half made goes again.

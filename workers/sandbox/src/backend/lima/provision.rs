@@ -7,8 +7,8 @@ use kit::Tenant;
 
 use super::machine::Machine;
 use super::made::Made;
-use super::record::{self, Kept};
-use super::{Inner, step, template};
+use super::record::{self, Kept, STRANGER};
+use super::{Inner, is_stranger, step, template};
 use crate::backend::{BackendError, Pile, Provision, Provisioned, keeps};
 
 impl Inner {
@@ -17,14 +17,9 @@ impl Inner {
         let machine = self.machine(tenant);
         let _alone = machine.alone().await;
         let known = self.records.find(tenant)?;
-        let exists = self.limactl.states().await?.contains_key(machine.name().as_str());
+        let exists = machine.state().await?.is_some();
         if exists && known.is_none() {
-            return Err(step(
-                format!("make the machine {}", machine.name().as_str()),
-                io::Error::other(
-                    "there is one of this name that this service has not made; remove it with limactl delete",
-                ),
-            ));
+            return Err(step(format!("make the machine {}", machine.name().as_str()), io::Error::other(STRANGER)));
         }
         let is_new = known.is_none();
         let mut kept = match known {
@@ -37,13 +32,25 @@ impl Inner {
             machine.start().await?;
             self.records.keep(&kept)?;
         } else if let Err(fault) = self.make(&machine, &mut kept).await {
-            // What was decided of a tenant before outlives an attempt.
-            if is_new && self.limactl.states().await.is_ok_and(|states| !states.contains_key(machine.name().as_str())) {
-                self.records.forget(tenant)?;
-            }
-            return Err(fault);
+            return Err(self.take_back(&machine, is_new, fault).await);
         }
         Ok(Provisioned { created: is_new || !exists, pile: kept.pile_state() })
+    }
+
+    /// Removes what an attempt has made that failed, as far as it can be known for that.
+    async fn take_back(&self, machine: &Machine, is_new: bool, fault: BackendError) -> BackendError {
+        let told = match machine.state().await {
+            Ok(None) => fault,
+            // Somebody has taken the name since this looked. There is nothing of ours.
+            Err(stranger) if is_stranger(&stranger) => stranger,
+            // What is left is known by its record to the next attempt.
+            Ok(Some(_)) | Err(_) => return fault,
+        };
+        // What was decided of a tenant before outlives an attempt.
+        if !is_new {
+            return told;
+        }
+        self.records.forget(machine.tenant()).err().unwrap_or(told)
     }
 
     /// Makes the machine, with all that it is made from.
@@ -54,16 +61,18 @@ impl Inner {
         kept.pile = self.records.settle_pile(kept, self.bootstrap_pile.as_deref())?;
         kept.bundle = self.bundle(kept).cloned();
         let made = Made::of(&kept.settings, &self.common, kept.bundle.as_ref());
+        let mark = self.records.mark(&machine.name());
         let text = template::render(&template::Facts {
             settings: &self.settings,
             made: &made,
             pile: kept.pile.as_ref(),
             tenant: &kept.tenant,
             host: self.host,
+            mark: &mark,
         })
         .map_err(|fault| step("write the machine's template", fault))?;
         let file = self.records.template(&machine.name(), &text)?;
-        kept.made = Some(made);
+        (kept.made, kept.mark) = (Some(made), Some(mark));
         // Before the machine, so that one which is half made is known for ours by the next attempt.
         self.records.keep(kept)?;
         machine.make(&file).await

@@ -15,7 +15,9 @@ use kit::Tenant;
 use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
+use super::limactl::Listed;
 use super::made::Made;
+use super::mark::Mark;
 use super::name::Name;
 use super::{Settings, step};
 use crate::backend::{BackendError, PileState, Provision};
@@ -42,6 +44,9 @@ pub(super) struct Kept {
     /// What the machine was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<Made>,
+    /// What the machine carries that was made for this record. One of an earlier release carries nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mark: Option<Mark>,
     /// The bundle of faculties that the machine was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bundle: Option<PathBuf>,
@@ -129,6 +134,23 @@ impl Records {
             Cache::unmark(&bundle, self.name(tenant).as_str()).map_err(|wrong| fault(io::Error::other(wrong)))?;
         }
         self.disk.remove_file("forget whose it was", &self.path(tenant)).map_err(fault)
+    }
+
+    /// What a machine that is made now is to carry.
+    pub(super) fn mark(&self, name: &Name) -> Mark {
+        Mark::of(&self.folder, name)
+    }
+
+    /// Finds that a machine which has a tenant's name is the one that was made for it.
+    pub(super) fn recognise(&self, tenant: &Tenant, listed: &Listed) -> Result<(), BackendError> {
+        let what = || format!("recognise the machine {}", self.name(tenant).as_str());
+        // Whoever has no record is asked for none of its own.
+        let mark = self.find(tenant)?.and_then(|kept| kept.mark);
+        let is_ours = mark.map_or(Ok(true), |mark| mark.is_on(&*self.disk, &listed.folder));
+        if is_ours.map_err(|fault| step(what(), fault))? {
+            return Ok(());
+        }
+        Err(step(what(), io::Error::other(STRANGER)))
     }
 
     /// Finds that a file of the operator's is there.
@@ -234,6 +256,7 @@ impl Kept {
             settings: spec.settings.clone(),
             pile,
             made: None,
+            mark: None,
             bundle: None,
         }
     }
@@ -260,6 +283,9 @@ impl Pile {
         self.view.as_ref().map_or_else(own, |view| view.pile.clone())
     }
 }
+
+pub(super) const STRANGER: &str = "there is one of this name that this service has not made, so it is neither used nor \
+                                   removed; see with limactl list whose it is, and remove it with limactl delete";
 
 /// A tenant's label, also one of the original's.
 mod label {

@@ -10,6 +10,7 @@ use serde_saphyr::{DoubleQuoted, LitString, ser_options, to_string_with_options}
 
 use super::Settings;
 use super::made::{CPUS, DISK, MEMORY, Made};
+use super::mark::Mark;
 use super::record::Pile;
 use crate::bundle::recipe;
 use crate::settings::Size;
@@ -22,6 +23,7 @@ pub(super) struct Facts<'a> {
     pub(super) tenant: &'a Tenant,
     /// The operating system of this host.
     pub(super) host: &'a str,
+    pub(super) mark: &'a Mark,
 }
 
 #[derive(Serialize)]
@@ -169,7 +171,8 @@ fn script(facts: &Facts<'_>, faculties: bool) -> String {
     } else {
         format!("printf '%s\\n'{lines} > /etc/profile.d/playground-session.sh\n")
     };
-    format!("#!/bin/sh\nset -eu\nexport DEBIAN_FRONTEND=noninteractive\n{PACKAGES}{pile}{profile}")
+    let mark = format!("# {}: by this the playground knows the machine for its own.\n", facts.mark);
+    format!("#!/bin/sh\n{mark}set -eu\nexport DEBIAN_FRONTEND=noninteractive\n{PACKAGES}{pile}{profile}")
 }
 
 fn images() -> Vec<Image> {
@@ -191,13 +194,14 @@ const PACKAGES: &str = "if ! [ -e /var/lib/playground-provisioned ]; then\n  apt
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use kit::Tenant;
 
-    use super::{Facts, Made, render};
+    use super::{Facts, Made, Mark, render};
     use crate::backend::host::Surroundings;
     use crate::backend::lima::Settings;
+    use crate::backend::lima::name::Name;
     use crate::backend::lima::record::{Pile, View};
     use crate::settings::{Size, TenantSettings};
 
@@ -213,8 +217,13 @@ mod tests {
             pile: pile.as_ref(),
             tenant: &tenant,
             host: if label == "mac" { "macos" } else { "linux" },
+            mark: &mark(),
         };
         render(&facts).unwrap()
+    }
+
+    fn mark() -> Mark {
+        Mark::of(Path::new("/s"), &Name::of("p", &Tenant::parse("alice").unwrap()))
     }
 
     fn viewed(folder: &str) -> Pile {
@@ -292,6 +301,7 @@ mod tests {
                 pile: Some(&viewed("/view")),
                 tenant: &Tenant::parse(label).unwrap(),
                 host: "linux",
+                mark: &mark(),
             },
             true,
         );

@@ -29,12 +29,13 @@ odd() { echo "$*" >> "$d/odd"; exit 99; }
 end() { while read -r p; do kill -9 -- "-$p" 2>/dev/null; done < "$d/inside.$1"; : > "$d/inside.$1"; }
 case $1 in
 list)
-  [ "$*" = "list --format {{.Name}} {{.Status}}" ] || odd "$*"
+  [ "$*" = "list --format {{.Name}} {{.Status}} {{.Dir}}" ] || odd "$*"
   [ -e "$d/list" ] && { cat "$d/list"; exit 0; }
-  for f in "$d"/machines/*; do [ -e "$f" ] && echo "${f##*/} $(cat "$f")"; done; exit 0 ;;
+  for f in "$d"/machines/*; do [ -e "$f" ] && echo "${f##*/} $(cat "$f") $d/made/${f##*/}"; done; exit 0 ;;
 create)
   [ $# = 5 ] && [ "$2 $3" = "--tty=false --name" ] && [ -f "$5" ] || odd "$*"
   [ -e "$d/machines/$4" ] && say "it exists"
+  mkdir -p "$d/made/$4"; cp "$5" "$d/made/$4/lima.yaml"
   : > "$d/inside.$4"; echo Stopped > "$d/machines/$4" ;;
 start)
   [ $# = 3 ] && [ "$2" = --tty=false ] || odd "$*"
@@ -264,9 +265,9 @@ async fn a_cancelled_command_ends_with_its_machine_which_starts_again() {
     let killed = tokio::time::timeout(LONG, victim.command.kill()).await.unwrap().unwrap();
     assert_eq!(killed, Killed::Sandbox);
     assert_eq!(fs::read_to_string(host.path(&format!("inside.{ALICE}"))).unwrap(), "", "what ran inside has ended");
-    let list = "list --format {{.Name}} {{.Status}}";
+    let list = "list --format {{.Name}} {{.Status}} {{.Dir}}";
     let (kill, start) = (format!("stop --force {ALICE}"), format!("start --tty=false {ALICE}"));
-    assert_eq!(host.calls(), [&kill, list, list, &start, list]);
+    assert_eq!(host.calls(), [list, &kill, list, list, &start, list]);
     assert!(lima.is_live(&alice));
     assert_eq!(output(lima.start(&alice, shell("echo again")).await.unwrap()).await.0, "again\n");
 }

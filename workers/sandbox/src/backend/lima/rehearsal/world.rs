@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::backend::host::{Act, Argv, Output, Process, RunError, Runner, Script, Step, over};
 use crate::backend::lima::disk::Disk;
+use crate::backend::lima::mark::MADE_FROM;
 use crate::backend::lima::{RUNNING, machine};
 use crate::backend::{Ends, Pending, Streams};
 
@@ -37,15 +38,20 @@ impl World {
     }
 
     fn answer(&self, argv: &Argv) -> Output {
-        let machines = &mut self.state().machines;
+        let State { machines, files, .. } = &mut *self.state();
         let words: Vec<_> = argv.arguments().iter().map(String::as_str).collect();
         match words[..] {
             ["list", ..] => {
                 return Output::good(
-                    machines.iter().map(|(name, state)| format!("{name} {state}\n")).collect::<String>(),
+                    machines.iter().map(|(name, state)| format!("{name} {state} {LIMA}/{name}\n")).collect::<String>(),
                 );
             }
-            ["create", _, "--name", name, _] | ["stop", name] | ["stop", "--force", name] => {
+            ["create", _, "--name", name, file] => {
+                machines.insert(name.to_owned(), machine::STOPPED);
+                let text = files.get(Path::new(file)).cloned().unwrap_or_default();
+                files.insert(Path::new(LIMA).join(name).join(MADE_FROM), text);
+            }
+            ["stop", name] | ["stop", "--force", name] => {
                 machines.insert(name.to_owned(), machine::STOPPED);
             }
             ["start", _, name] => {
@@ -136,6 +142,9 @@ impl Disk for World {
         Ok(path.to_owned())
     }
 }
+
+/// Where Lima would have machines.
+const LIMA: &str = "/Users/operator/.lima";
 
 fn shown(path: &Path) -> String {
     path.display().to_string()

@@ -35,7 +35,7 @@ async fn a_list_that_is_not_understood_is_no_list_of_no_machines() {
     let lima = host.open().await;
     lima.provision(&alice, &Pile::None.into()).await.unwrap();
     host.calls();
-    for garbage in ["playground\n", "{\"name\":1}\n", "x Running\n\n", "time=1 level=warning msg=x\n", "x \n"] {
+    for garbage in ["x Running\n", "{\"name\":1}\n", "x Running /x\n\n", "time=1 level=warning msg=x\n", "x  /x\n"] {
         fs::write(host.path("list"), garbage).unwrap();
         let told = kit::chain(&lima.provision(&tenant("bob"), &Pile::None.into()).await.unwrap_err());
         assert!(told.contains("is no answer that is understood"), "{garbage}: {told}");
@@ -83,4 +83,46 @@ async fn an_attempt_that_makes_no_machine_leaves_nothing_that_one_is_made_from()
     assert!(told.contains("write the machine's template"), "{told}");
     assert!(!host.path("root").join(ALICE).exists() && fs::read(&pile).unwrap() == b"kept");
     assert_eq!((host.machines(), lima.tenants().await.unwrap()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_machine_is_ours_by_what_it_was_made_from_and_not_by_its_name() {
+    let (host, alice) = (Host::new().await, tenant("alice"));
+    host.open().await.provision(&alice, &Pile::None.into()).await.unwrap();
+    let (made_from, record) =
+        (host.path(&format!("made/{ALICE}/lima.yaml")), host.path(&format!("state/lima/{ALICE}.json")));
+    let ours = fs::read_to_string(&made_from).unwrap();
+    fs::write(&made_from, "images: []\n").unwrap();
+    let before = host.machines();
+    let lima = host.open().await;
+    assert!(!lima.is_live(&alice), "it runs, and is not ours");
+    let refused = [
+        lima.open(&alice).await.map(drop),
+        lima.stop(&alice).await,
+        lima.destroy(&alice, false).await,
+        lima.provision(&alice, &Pile::None.into()).await.map(drop),
+    ];
+    for refused in refused {
+        let said = kit::chain(&refused.unwrap_err());
+        assert!(said.contains("has not made"), "{said}");
+    }
+    lima.shutdown().await.unwrap();
+    assert_eq!(host.machines(), before);
+    fs::remove_file(&made_from).unwrap();
+    host.open().await.open(&alice).await.map(drop).unwrap_err();
+    // One of an earlier release carries nothing, and its record says so.
+    let kept = fs::read_to_string(&record).unwrap();
+    let mark = ours
+        .split_whitespace()
+        .find_map(|word| word.strip_suffix(':').filter(|word| word.starts_with("playground-")))
+        .unwrap();
+    let earlier: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(earlier["mark"], mark);
+    let serde_json::Value::Object(mut earlier) = earlier else { panic!("an object") };
+    earlier.remove("mark");
+    fs::write(&record, serde_json::to_vec(&earlier).unwrap()).unwrap();
+    let lima = host.open().await;
+    assert!(lima.is_live(&alice));
+    lima.destroy(&alice, false).await.unwrap();
+    assert!(host.machines().is_empty());
 }
