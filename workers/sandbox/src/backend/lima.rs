@@ -29,12 +29,12 @@ mod template;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::Tenant;
 use kit::tasks::Tasks;
+use tokio::sync::oneshot;
 
 pub(crate) use self::builder::Builder;
 use self::disk::{Disk, Real};
@@ -66,8 +66,6 @@ struct Inner {
     host: &'static str,
     assurances: Assurances,
     machines: Mutex<BTreeMap<Tenant, Arc<Machine>>>,
-    /// Whether no machine is to be started any more that nobody asks for.
-    leaving: AtomicBool,
     /// What has to be finished even if nobody waits for it any more.
     tasks: Tasks,
 }
@@ -106,9 +104,8 @@ impl Lima {
             limits: vec![("memory", "the machine's own"), ("cpu", "the machine's own"), ("disk", "the machine's own")],
         };
         let Config { common, bootstrap_pile, .. } = config;
-        let (machines, leaving, tasks) = (Mutex::default(), AtomicBool::new(false), Tasks::new());
-        let inner =
-            Inner { settings, common, bootstrap_pile, records, limactl, host, assurances, machines, leaving, tasks };
+        let (machines, tasks) = (Mutex::default(), Tasks::new());
+        let inner = Inner { settings, common, bootstrap_pile, records, limactl, host, assurances, machines, tasks };
         let listed = inner.limactl.all().await.map_err(|fault| {
             BackendError::NoIsolation(NoIsolation {
                 what: "the lima backend".to_owned(),
@@ -159,11 +156,18 @@ impl Inner {
         &self,
         work: impl Future<Output = Result<T, BackendError>> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let (done, finished) = tokio::sync::oneshot::channel();
+        self.begin(work).await.map_err(|_dropped| BackendError::ShuttingDown)?
+    }
+
+    fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, BackendError>> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, BackendError>> {
+        let (done, finished) = oneshot::channel();
         self.tasks.start(async move {
             let _ = done.send(work.await);
         });
-        finished.await.map_err(|_dropped| BackendError::ShuttingDown)?
+        finished
     }
 
     fn kept(&self, tenant: &Tenant) -> Result<Kept, BackendError> {
@@ -202,7 +206,7 @@ impl Inner {
     /// Starts machines, one after the other.
     async fn wake(&self, resting: Vec<Tenant>) {
         for tenant in resting {
-            if self.leaving.load(Ordering::Relaxed) {
+            if self.limactl.is_leaving() {
                 return;
             }
             match self.open(&tenant).await {

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kit::Tenant;
+use tokio::time::timeout;
 
+use super::machine::Machine;
+use super::name::Name;
 use super::{HOME, Lima, is_stranger, machine, made, step};
 use crate::backend::host::{Halt, direct, started};
 use crate::backend::{
@@ -207,7 +209,7 @@ impl Backend for Lima {
 
     fn leave(&self) -> Pending<'_, Result<(), BackendError>> {
         Box::pin(async {
-            self.0.leaving.store(true, Ordering::Relaxed);
+            self.0.limactl.leave();
             for machine in self.0.ours()? {
                 machine.end_commands().await;
             }
@@ -218,11 +220,15 @@ impl Backend for Lima {
     fn shutdown(&self) -> Pending<'_, Result<(), BackendError>> {
         let this = Arc::clone(&self.0);
         Box::pin(self.0.to_the_end(async move {
-            this.leaving.store(true, Ordering::Relaxed);
+            this.limactl.leave();
+            let end = |machine: Arc<Machine>| async move {
+                let stopped = timeout(ENDED, machine.stop_at_once()).await;
+                stopped.unwrap_or_else(|_elapsed| Err(late(&machine.name())))
+            };
+            let ends: Vec<_> = this.ours()?.into_iter().map(|machine| this.begin(end(machine))).collect();
             let mut outcome = Ok(());
-            for machine in this.ours()? {
-                let _alone = machine.alone().await;
-                match machine.stop().await {
+            for ended in ends {
+                match ended.await.unwrap_or(Err(BackendError::ShuttingDown)) {
                     // Nothing of ours runs under that name.
                     Err(fault) if is_stranger(&fault) => {}
                     Err(fault) => outcome = Err(fault),
@@ -233,3 +239,11 @@ impl Backend for Lima {
         }))
     }
 }
+
+fn late(name: &Name) -> BackendError {
+    let why = format!("it was not seen to stop within {} s, and may run still", ENDED.as_secs());
+    step(format!("stop the machine {}", name.as_str()), io::Error::other(why))
+}
+
+/// All of them at once, before whoever waits for this process ends it.
+const ENDED: Duration = Duration::from_secs(17);

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::{plan, step};
 use crate::backend::host::{Act, Argv, Fault, Process, Runner, Script, Step, StepFailed, check, execute_telling};
 use crate::backend::{BackendError, Ends, Streams};
@@ -14,6 +16,8 @@ pub(super) struct Limactl {
     runner: Arc<dyn Runner>,
     limit: Duration,
     script: Option<Script>,
+    /// Whether nothing is to be brought up any more.
+    leaving: watch::Sender<bool>,
 }
 
 /// A machine as the host has it.
@@ -26,11 +30,20 @@ pub(super) struct Listed {
 
 impl Limactl {
     pub(super) fn new(runner: Arc<dyn Runner>, limit: Duration, script: Option<Script>) -> Self {
-        Self { runner, limit, script }
+        Self { runner, limit, script, leaving: watch::Sender::new(false) }
     }
 
     pub(super) fn runner(&self) -> &dyn Runner {
         &*self.runner
+    }
+
+    /// Breaks off what is being brought up, here and from now on.
+    pub(super) fn leave(&self) {
+        self.leaving.send_replace(true);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        *self.leaving.borrow()
     }
 
     /// What machines this host has, ours and others.
@@ -43,7 +56,8 @@ impl Limactl {
             let (name, rest) = line.split_once(' ')?;
             let (state, folder) = rest.split_once(' ')?;
             let is_name = name.starts_with(|sign: char| sign.is_ascii_alphanumeric());
-            let is_state = !state.is_empty() && state.bytes().all(|byte| byte.is_ascii_alphabetic());
+            // One that limactl cannot make out has none.
+            let is_state = state.bytes().all(|byte| byte.is_ascii_alphabetic());
             let is_machine = is_name && is_state && folder.starts_with('/');
             is_machine.then(|| (name.to_owned(), Listed { state: state.to_owned(), folder: folder.into() }))
         };
@@ -62,6 +76,18 @@ impl Limactl {
             self.note(|| Act::Done(step.clone()));
         }
         execute_telling(&*self.runner, plan, self.limit, told).await
+    }
+
+    /// The same for what brings something up, which is broken off when this process ends: its program is killed, nothing is
+    /// undone, and what came of it has to be looked for.
+    pub(super) async fn bring_up(&self, plan: &[Step], told: &(dyn Fn(&str) + Sync)) -> Option<Result<(), StepFailed>> {
+        let mut leaving = self.leaving.subscribe();
+        tokio::select! {
+            biased;
+            // It is never dropped before this.
+            _ = leaving.wait_for(|is_leaving| *is_leaving) => None,
+            done = self.act(plan, Some(told)) => Some(done),
+        }
     }
 
     /// Does one thing, whose failure the caller makes the best of.

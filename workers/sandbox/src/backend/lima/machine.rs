@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kit::Tenant;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use super::limactl::Limactl;
 use super::name::Name;
@@ -85,7 +86,10 @@ impl Machine {
 
     async fn bring_up(&self, plan: &[Step]) -> Result<(), BackendError> {
         let progress = Progress::begin(&self.tenant);
-        let done = self.limactl.act(plan, Some(&|line| progress.hear(line))).await;
+        let Some(done) = self.limactl.bring_up(plan, &|line| progress.hear(line)).await else {
+            let why = "it was broken off, since this process ends";
+            return Err(step(format!("bring up the machine {}", self.name.as_str()), io::Error::other(why)));
+        };
         done.map_err(|failed| progress.explain(failed))?;
         // What limactl says of itself is one thing, and what it says of the machine another.
         let state = self.state().await?;
@@ -96,6 +100,24 @@ impl Machine {
         }
         self.tell(true);
         Ok(())
+    }
+
+    /// Ends it before this process does, which is not waited for for long: one that was not seen to run is not asked.
+    pub(super) async fn stop_at_once(&self) -> Result<(), BackendError> {
+        let _alone = self.alone().await;
+        if self.is_live() {
+            match timeout(ASKED, self.stop()).await {
+                Ok(stopped) => return stopped,
+                Err(_elapsed) => {
+                    tracing::warn!(tenant = %self.tenant, "a machine does not stop within {} s and is ended", ASKED.as_secs());
+                }
+            }
+        }
+        match self.state().await? {
+            None => Ok(()),
+            Some(state) if state == STOPPED => Ok(()),
+            Some(_) => self.kill().await,
+        }
     }
 
     /// Ends it with all that runs in it, by asking first. Its state is the proof.
@@ -240,3 +262,6 @@ const NOTHING_RUN: [i32; 3] = [0, 1, 255];
 
 /// `limactl shell` has nothing to tidy up.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a machine may take to stop by itself when this process ends: those who wait for that wait 20 seconds.
+const ASKED: Duration = Duration::from_secs(10);

@@ -41,10 +41,19 @@ impl Inner {
     async fn take_back(&self, machine: &Machine, is_new: bool, fault: BackendError) -> BackendError {
         let told = match machine.state().await {
             Ok(None) => fault,
+            // Made, and not seen to be up: its program was broken off, or said otherwise.
+            Ok(Some(_)) => match machine.delete().await {
+                Ok(()) => fault,
+                Err(left) => {
+                    let tenant = machine.tenant();
+                    tracing::warn!(%tenant, fault = kit::chain(&left), "a half-made machine is left for the next attempt");
+                    return fault;
+                }
+            },
             // Somebody has taken the name since this looked. There is nothing of ours.
             Err(stranger) if is_stranger(&stranger) => stranger,
             // What is left is known by its record to the next attempt.
-            Ok(Some(_)) | Err(_) => return fault,
+            Err(_) => return fault,
         };
         // What was decided of a tenant before outlives an attempt.
         if !is_new {

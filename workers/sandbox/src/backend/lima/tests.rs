@@ -1,6 +1,7 @@
 //! The whole life of machines, by a small `limactl` that knows only the words that it is to be given, and runs what is to
 //! run inside on this host.
 
+mod ends;
 mod records;
 mod settings;
 
@@ -25,6 +26,8 @@ const FAKE: &str = r#"#!/bin/sh
 d=FOLDER
 echo "$*" >> "$d/calls"
 say() { echo "$1" >&2; exit 1; }
+# At once, since others look on.
+put() { echo "$1" > "$d/put.$$"; mv "$d/put.$$" "$d/machines/$2"; }
 odd() { echo "$*" >> "$d/odd"; exit 99; }
 end() { while read -r p; do kill -9 -- "-$p" 2>/dev/null; done < "$d/inside.$1"; : > "$d/inside.$1"; }
 case $1 in
@@ -36,17 +39,19 @@ create)
   [ $# = 5 ] && [ "$2 $3" = "--tty=false --name" ] && [ -f "$5" ] || odd "$*"
   [ -e "$d/machines/$4" ] && say "it exists"
   mkdir -p "$d/made/$4"; cp "$5" "$d/made/$4/lima.yaml"
-  : > "$d/inside.$4"; echo Stopped > "$d/machines/$4" ;;
+  : > "$d/inside.$4"; put Stopped "$4"
+  [ -e "$d/slow-create" ] && exec sleep 1000; exit 0 ;;
 start)
   [ $# = 3 ] && [ "$2" = --tty=false ] || odd "$*"
+  [ -e "$d/slow-start" ] && { put Running "$3"; exec sleep 1000; }
   [ -e "$d/no-start" ] && say "the image cannot be fetched"
   [ -e "$d/machines/$3" ] || say "none of that name"
-  [ -e "$d/no-run" ] || echo Running > "$d/machines/$3" ;;
+  [ -e "$d/no-run" ] || put Running "$3" ;;
 stop)
   if [ "$2" = --force ]; then shift; elif [ -e "$d/no-stop" ]; then say "it does not heed"; fi
   [ $# = 2 ] || odd "$*"
   [ -e "$d/machines/$2" ] || say "none of that name"
-  end "$2"; echo Stopped > "$d/machines/$2" ;;
+  end "$2"; put Stopped "$2" ;;
 delete)
   [ $# = 3 ] && [ "$2" = --force ] || odd "$*"
   end "$3"; rm -f "$d/machines/$3" ;;
@@ -281,7 +286,7 @@ async fn a_machine_that_is_not_ended_is_a_loss_of_control() {
     victim.stdout.read_u8().await.unwrap();
     // As if it had been renamed: limactl cannot end it, and has it still.
     let fake = host.path("bin/limactl");
-    let text = fs::read_to_string(&fake).unwrap().replace("end \"$2\"; echo Stopped", "exit 1; echo Stopped");
+    let text = fs::read_to_string(&fake).unwrap().replace("end \"$2\"; put Stopped", "exit 1; put Stopped");
     let write = Argv::new(
         "sh",
         ["-c", "cat > \"$1.new\"; chmod 755 \"$1.new\"; mv \"$1.new\" \"$1\"", "sh", fake.to_str().unwrap()],

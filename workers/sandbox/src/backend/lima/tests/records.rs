@@ -35,7 +35,7 @@ async fn a_list_that_is_not_understood_is_no_list_of_no_machines() {
     let lima = host.open().await;
     lima.provision(&alice, &Pile::None.into()).await.unwrap();
     host.calls();
-    for garbage in ["x Running\n", "{\"name\":1}\n", "x Running /x\n\n", "time=1 level=warning msg=x\n", "x  /x\n"] {
+    for garbage in ["x Running\n", "{\"name\":1}\n", "x Running /x\n\n", "time=1 level=warning msg=x\n", "x a b\n"] {
         fs::write(host.path("list"), garbage).unwrap();
         let told = kit::chain(&lima.provision(&tenant("bob"), &Pile::None.into()).await.unwrap_err());
         assert!(told.contains("is no answer that is understood"), "{garbage}: {told}");
@@ -55,10 +55,11 @@ async fn a_machine_is_up_when_it_is_seen_to_run() {
     fs::write(host.path("no-run"), "").unwrap();
     let told = kit::chain(&lima.provision(&alice, &Pile::None.into()).await.unwrap_err());
     assert!(told.contains("the machine is Stopped") && !lima.is_live(&alice), "{told}");
+    assert_eq!(host.machines(), []);
     fs::write(host.path("list"), "").unwrap();
     let told = kit::chain(&lima.provision(&alice, &Pile::None.into()).await.unwrap_err());
-    assert!(told.contains("it exists"), "{told}");
-    for name in ["list", "no-run"] {
+    assert!(told.contains("the machine is not there"), "{told}");
+    for name in ["list", "no-run", &format!("machines/{ALICE}")] {
         fs::remove_file(host.path(name)).unwrap();
     }
     lima.provision(&alice, &Pile::None.into()).await.unwrap();
