@@ -133,11 +133,13 @@ pub enum Answer {
         session: String,
     },
     /// So many tenants had processes; of so many a service or a stop that was cut off had left something, which went;
-    /// why those live on that another process holds; and those of whom it is not known that nothing is left.
+    /// why those live on that another process holds; and those of whom it is not known that nothing is left, which services of before
+    /// they were upgraded do not say.
     Cleaned {
         ended: usize,
         swept: usize,
         held: Vec<String>,
+        #[serde(default)]
         failed: Vec<Unended>,
     },
     Examined(Vec<Check>),
