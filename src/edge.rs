@@ -41,6 +41,7 @@ mod login;
 mod meters;
 mod names;
 pub mod network;
+mod newcomers;
 mod patience;
 mod proxy_protocol;
 mod rate;

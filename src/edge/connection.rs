@@ -29,6 +29,7 @@ use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
 use crate::edge::client::{Arrival, Client};
 use crate::edge::config::Connections;
+use crate::edge::newcomers::turned_away;
 use crate::edge::{Meters, Path};
 
 use activity::{Activity, Verdict, Watched};
@@ -193,14 +194,6 @@ async fn watch<C: Served>(
             },
         }
     }
-}
-
-/// Passes this long after the edge was told to stop. Until then whoever was accepted before may say what they came for: no client
-/// expects a fresh connection to end unheard, where one that rests between two requests may end at any time.
-pub(crate) async fn turned_away(stopping: &mut watch::Receiver<bool>, newcomers: Duration) {
-    // An error is the end of whoever could tell it to stop.
-    let _ = stopping.wait_for(|stopping| *stopping).await;
-    sleep(newcomers).await;
 }
 
 /// A connection that can be asked to end after what is under way.

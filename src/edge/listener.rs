@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use crate::edge::Conversation;
 use crate::edge::client::Arrival;
 use crate::edge::config::Connections;
-use crate::edge::connection::turned_away;
 use crate::edge::network::Network;
+use crate::edge::newcomers::turned_away;
 use crate::edge::proxy_protocol::{self, Unintroduced};
 use crate::edge::seldom::{Seldom, Tally};
 

@@ -210,6 +210,7 @@ impl Inner {
                 return;
             }
             match self.open(&tenant).await {
+                Ok(_) if self.limactl.is_only_shown() => {}
                 Ok(_) => tracing::info!(%tenant, "a machine runs again"),
                 Err(fault) => tracing::warn!(%tenant, fault = kit::chain(&fault), "a machine does not start"),
             }
