@@ -13,6 +13,7 @@
 mod backend;
 mod builder;
 mod disk;
+mod kept;
 mod limactl;
 mod machine;
 mod made;
@@ -38,11 +39,12 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::builder::Builder;
 use self::disk::{Disk, Real};
+use self::kept::Kept;
 use self::limactl::Limactl;
 use self::machine::Machine;
 use self::made::Made;
 use self::name::Name;
-use self::record::{Kept, Records, STRANGER};
+use self::record::{Records, STRANGER};
 pub use self::settings::Settings;
 use super::host::files::CleanShell;
 use super::host::{Argv, Local, Runner, Script};

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use kit::Tenant;
 
+use super::kept::{self, Kept};
 use super::machine::Machine;
 use super::made::Made;
-use super::record::{self, Kept, STRANGER};
+use super::record::STRANGER;
 use super::{Inner, is_stranger, step, template};
 use crate::backend::{BackendError, Pile, Provision, Provisioned, keeps};
 
@@ -94,7 +95,7 @@ impl Inner {
     }
 
     /// The pile that was asked for.
-    fn pile(&self, tenant: &Tenant, spec: &Provision) -> Result<Option<record::Pile>, BackendError> {
+    fn pile(&self, tenant: &Tenant, spec: &Provision) -> Result<Option<kept::Pile>, BackendError> {
         match (spec.pile, &self.settings.faculty_pile) {
             (Pile::None, _) | (Pile::IfEnforceable, None) => Ok(None),
             (Pile::Enforced, _) => Err(BackendError::NotEnforceable(

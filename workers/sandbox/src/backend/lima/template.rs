@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_saphyr::{DoubleQuoted, LitString, ser_options, to_string_with_options};
 
 use super::Settings;
+use super::kept::Pile;
 use super::made::{CPUS, DISK, MEMORY, Made};
 use super::mark::Mark;
-use super::record::Pile;
 use crate::bundle::recipe;
 use crate::settings::Size;
 
@@ -201,8 +201,8 @@ mod tests {
     use super::{Facts, Made, Mark, render};
     use crate::backend::host::Surroundings;
     use crate::backend::lima::Settings;
+    use crate::backend::lima::kept::{Pile, View};
     use crate::backend::lima::name::Name;
-    use crate::backend::lima::record::{Pile, View};
     use crate::settings::{Size, TenantSettings};
 
     fn rendered(change: impl FnOnce(&mut Settings, &mut TenantSettings), pile: Option<Pile>, label: &str) -> String {
