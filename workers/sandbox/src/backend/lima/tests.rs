@@ -29,7 +29,7 @@ say() { echo "$1" >&2; exit 1; }
 # At once, since others look on.
 put() { echo "$1" > "$d/put.$$"; mv "$d/put.$$" "$d/machines/$2"; }
 odd() { echo "$*" >> "$d/odd"; exit 99; }
-end() { while read -r p; do kill -9 -- "-$p" 2>/dev/null; done < "$d/inside.$1"; : > "$d/inside.$1"; }
+end() { while read -r p; do kill -s KILL -- "-$p" 2>/dev/null; done < "$d/inside.$1"; : > "$d/inside.$1"; }
 case $1 in
 list)
   [ "$*" = "list --format {{.Name}} {{.Status}} {{.Dir}}" ] || odd "$*"
@@ -46,15 +46,15 @@ start)
   [ -e "$d/slow-start" ] && { put Running "$3"; exec sleep 1000; }
   [ -e "$d/no-start" ] && say "the image cannot be fetched"
   [ -e "$d/machines/$3" ] || say "none of that name"
-  [ -e "$d/no-run" ] || put Running "$3" ;;
+  [ -e "$d/no-run" ] || { echo $$ > "$d/boot.$3"; put Running "$3"; } ;;
 stop)
   if [ "$2" = --force ]; then shift; elif [ -e "$d/no-stop" ]; then say "it does not heed"; fi
   [ $# = 2 ] || odd "$*"
   [ -e "$d/machines/$2" ] || say "none of that name"
-  end "$2"; put Stopped "$2" ;;
+  put Stopped "$2"; end "$2" ;;
 delete)
   [ $# = 3 ] && [ "$2" = --force ] || odd "$*"
-  end "$3"; rm -f "$d/machines/$3" ;;
+  rm -f "$d/machines/$3"; end "$3" ;;
 shell)
   [ "$2 $3 $5" = "--workdir / --" ] || odd "$*"
   n=$4; shift 5
@@ -64,8 +64,9 @@ shell)
     say "it is stopped"
   fi
   HOME=$d/home; export HOME; cd /
-  exec 3<&0; setsid "$@" <&3 & p=$!
-  echo $p >> "$d/inside.$n"; wait $p; exit $? ;;
+  # What runs inside is written down by itself before it begins, and does not begin once its machine was stopped.
+  exec 3<&0; setsid sh -c 'echo $$ >> "$1/inside.$2"; [ "$(cat "$1/machines/$2" "$1/boot.$2")" = "$3" ] || exit; shift 3
+    exec "$@"' sh "$d" "$n" "$(cat "$d/machines/$n" "$d/boot.$n")" "$@" <&3 3<&- & wait $!; exit $? ;;
 *) odd "$*" ;;
 esac
 "#;
@@ -286,7 +287,7 @@ async fn a_machine_that_is_not_ended_is_a_loss_of_control() {
     victim.stdout.read_u8().await.unwrap();
     // As if it had been renamed: limactl cannot end it, and has it still.
     let fake = host.path("bin/limactl");
-    let text = fs::read_to_string(&fake).unwrap().replace("end \"$2\"; put Stopped", "exit 1; put Stopped");
+    let text = fs::read_to_string(&fake).unwrap().replace("put Stopped \"$2\"; end", "exit 1; end");
     let write = Argv::new(
         "sh",
         ["-c", "cat > \"$1.new\"; chmod 755 \"$1.new\"; mv \"$1.new\" \"$1\"", "sh", fake.to_str().unwrap()],
@@ -294,7 +295,7 @@ async fn a_machine_that_is_not_ended_is_a_loss_of_control() {
     Local::new(Surroundings::default()).run(&write, Some(text.as_bytes()), LONG).await.unwrap();
     let lost = victim.command.kill().await.unwrap_err();
     assert!(lost.reason.contains("it runs still"), "{lost}");
-    let end = Argv::new("sh", ["-c", "while read p; do kill -9 -- -$p; done < \"$1\"", "sh"]);
+    let end = Argv::new("sh", ["-c", "while read p; do kill -s KILL -- -$p; done < \"$1\"", "sh"]);
     let end = end.and([host.path(&format!("inside.{ALICE}")).to_str().unwrap()]);
     Local::new(Surroundings::default()).run(&end, None, LONG).await.unwrap();
 }

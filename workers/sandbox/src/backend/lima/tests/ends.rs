@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::{ALICE, Host, LONG, tenant};
+use tokio::io::AsyncReadExt;
+
+use super::{ALICE, Host, LONG, shell, tenant};
 use crate::backend::{Backend, Pile};
 
 /// Waits until a call that begins so has come.
@@ -55,5 +57,22 @@ async fn a_machine_whose_making_is_broken_off_goes_again() {
         assert_eq!((host.machines(), lima.tenants().await.unwrap()), (vec![], vec![]), "{slow}");
         fs::remove_file(host.path(slow)).unwrap();
         assert!(host.open().await.provision(&alice, &Pile::None.into()).await.unwrap().created);
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_cancelled_at_once_leaves_no_process() {
+    let (host, alice) = (Host::new().await, tenant("alice"));
+    let lima = host.open().await;
+    lima.provision(&alice, &Pile::None.into()).await.unwrap();
+    for is_up in [false, true].repeat(10) {
+        let mut victim = lima.start(&alice, shell("echo up; exec sleep 1000")).await.unwrap();
+        if is_up {
+            victim.stdout.read_u8().await.unwrap();
+        }
+        victim.command.kill().await.unwrap();
+        // Whoever lives on has it open.
+        let mut told = Vec::new();
+        tokio::time::timeout(LONG, victim.stdout.read_to_end(&mut told)).await.expect("it lives on").unwrap();
     }
 }
