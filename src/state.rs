@@ -101,6 +101,20 @@ impl StateDir {
         Ok(state)
     }
 
+    /// One that need not be there, nor be possible: nothing is looked at, and nothing is made.
+    ///
+    /// # Errors
+    /// When nobody knows where this process is.
+    pub fn at(path: &Path) -> Result<Self, StateError> {
+        std::path::absolute(path).map(Self).map_err(at("resolve", path))
+    }
+
+    /// Whether there is such a directory.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.0.exists()
+    }
+
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

@@ -2,9 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
+use kit::Tenant;
 use kit::tasks::Tasks;
 use sandbox::Sandbox;
-use sandbox::backend::Kind;
+use sandbox::backend::{BackendError, Kind};
 
 use super::backend::Backend;
 use super::faculties::{self, Held};
@@ -22,21 +23,41 @@ use crate::worker::handoff;
 /// An open way.
 pub(super) enum Door {
     Running(StateDir),
-    /// The lock keeps a service from starting meanwhile; the bundle is what machines mount that are made.
-    Own(Sandbox, Tasks, Lock, Option<Held>),
+    /// The lock keeps a service from starting meanwhile, where there is a state; the bundle is what machines mount that are made.
+    Own(Sandbox, Tasks, Option<Lock>, Option<Held>),
 }
 
-/// The state for a verb that looks at sandboxes. Jails and machines live with their host, and those of the original are
-/// there before any state is.
+/// The state for a verb that looks at sandboxes, by which nothing is made. Jails live with their host, and those of the
+/// original are there before any state is.
 pub(super) fn state_to_look(place: &Place, backend: &Backend) -> Result<StateDir, Failure> {
-    if backend.name(place)? == "linux" { place.seen() } else { place.open() }
+    if backend.name(place)? == "jail" { place.seen_or_absent() } else { place.seen() }
+}
+
+/// The state for a verb that uses a tenant's sandbox, which leaves something there. It is made for no tenant that is not
+/// there itself.
+pub(super) async fn state_to_use(place: &Place, backend: &Backend, tenant: &Tenant) -> Result<StateDir, Failure> {
+    let state = state_to_look(place, backend)?;
+    if state.is_there() {
+        return Ok(state);
+    }
+    let door = Door::open(&state, place, backend).await?;
+    let found = door.ask(Request::Look { tenant: tenant.clone() }).await;
+    door.close().await?;
+    let Answer::Found { sandbox, .. } = found? else { return Err(otherwise()) };
+    if sandbox {
+        return place.open();
+    }
+    Err(refused(Refusal::NoSuchTenant, &BackendError::NotProvisioned(tenant.clone()).to_string()))
 }
 
 impl Door {
     /// Finds the way. It opens the sandboxes here only when no service has them.
     pub(super) async fn open(state: &StateDir, place: &Place, backend: &Backend) -> Result<Self, Failure> {
+        if !state.is_there() {
+            return Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), None, None));
+        }
         match state.lock() {
-            Ok(lock) => Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), lock, None)),
+            Ok(lock) => Ok(Self::Own(own(state, backend.kind(place)?).await?, Tasks::new(), Some(lock), None)),
             Err(StateError::Held(_)) => Ok(Self::Running(state.clone())),
             Err(fault) => Err(fault.into()),
         }
@@ -50,7 +71,7 @@ impl Door {
             Err(fault) => return Err(fault.into()),
         };
         let ready = faculties::ready(backend, backend.kind(place)?, faculties::stopped(), &Doing::default()).await?;
-        Ok(Self::Own(own(state, ready.kind).await?, Tasks::new(), lock, ready.held))
+        Ok(Self::Own(own(state, ready.kind).await?, Tasks::new(), Some(lock), ready.held))
     }
 
     /// Asks, and waits for the one answer. What a signal breaks off is told as interrupted; what it came too late for is done.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::act;
 use super::backend::Backend;
-use super::door::{Conversation, Door, otherwise, state_to_look};
+use super::door::{Conversation, Door, otherwise, state_to_use};
 use super::failure::{Code, Failure};
 use super::place::Place;
 use super::{say, spelled, streams};
@@ -96,7 +96,7 @@ pub(super) async fn carry(
     join: impl AsyncFnOnce(Conversation, Vec<OwnedFd>, &mut StopSignals) -> Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     let tenant = wanted.tenant.clone();
-    let state = state_to_look(place, backend)?;
+    let state = state_to_use(place, backend, &tenant).await?;
     let door = Door::open(&state, place, backend).await?;
     let verb = if wanted.terminal.is_some() { "shell" } else { "exec" };
     let done = async {

@@ -59,6 +59,12 @@ impl Place {
         StateDir::look(&path).map(Some).map_err(Failure::from)
     }
 
+    /// The same of a state that need not be there.
+    #[cfg(feature = "mcp-http")]
+    pub(super) fn seen_or_absent(&self) -> Result<StateDir, Failure> {
+        self.seen_if_there()?.map_or_else(|| StateDir::at(&self.path()?).map_err(Failure::from), Ok)
+    }
+
     /// The same of a state that need not be there, where it could be made.
     #[cfg(feature = "mcp-http")]
     pub(super) fn seen_or_possible(&self) -> Result<StateDir, Failure> {

@@ -195,3 +195,28 @@ fn attaching_leaves_the_jail_running_and_says_one_object() {
     assert!(site.has("alice"));
     assert_eq!(site.world.calls().iter().filter(|call| call.starts_with("jail -c")).count(), started);
 }
+
+#[test]
+fn who_looks_for_a_tenant_that_is_not_there_makes_no_state() {
+    let Some(site) = Site::new("no state") else { return };
+    let elsewhere = site.world.word("elsewhere");
+    site.done(&["user", "create", "alice"]);
+    for words in [
+        &["exec", "bob", "--state", &elsewhere, "--", "true"][..],
+        &["user", "show", "bob", "--state", &elsewhere],
+        &["user", "attach", "bob", "--state", &elsewhere],
+        &["session", "list", "--state", &elsewhere],
+        &["session", "end", "s-0123456789ab", "--state", &elsewhere],
+        &["exec", "bob", "--backend", "lima", "--state", &elsewhere, "--", "true"],
+    ] {
+        let output = site.runs(words);
+        assert_eq!(output.status.code(), Some(6), "{words:?}: {}", text(&output.stderr));
+        assert!(!fs::exists(&elsewhere).expect("looked for"), "{words:?}");
+    }
+    // One that is there is shown by its host, and used by a state that has a record of it.
+    assert!(site.done(&["user", "list", "--state", &elsewhere]).starts_with("alice\t"));
+    assert!(site.done(&["user", "show", "alice", "--state", &elsewhere]).contains("tenant\talice\n"));
+    assert!(!fs::exists(&elsewhere).expect("looked for"));
+    site.done(&["exec", "alice", "--state", &elsewhere, "--", "true"]);
+    assert!(fs::read_to_string(format!("{elsewhere}/operator.jsonl")).expect("a record").contains("alice"));
+}

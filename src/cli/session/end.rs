@@ -30,7 +30,7 @@ pub(super) struct End {
 
 impl End {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let state = self.place.open()?;
+        let state = self.place.seen()?;
         let mut failures = Vec::new();
         for session in self.ids {
             let ended = async {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::admin::words::{Answer, Request};
 use crate::cli::backend::Backend;
-use crate::cli::door::{Door, otherwise, state_to_look};
+use crate::cli::door::{Door, otherwise, state_to_use};
 use crate::cli::failure::Failure;
 use crate::cli::place::Place;
 use crate::cli::say;
@@ -28,7 +28,8 @@ pub(super) struct Attach {
 
 impl Attach {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let door = Door::open(&state_to_look(&self.place, &self.backend)?, &self.place, &self.backend).await?;
+        let state = state_to_use(&self.place, &self.backend, &self.name).await?;
+        let door = Door::open(&state, &self.place, &self.backend).await?;
         let answer = door.ask(Request::Attach { tenant: self.name.clone() }).await;
         let running = door.is_running();
         let closed = door.close().await;
