@@ -315,7 +315,7 @@ fn a_signal_ends_the_build_with_its_machine() {
         assert_eq!(building.ended_within(PATIENCE).code(), Some(8), "{}", building.rest());
         assert!(building.rest().contains("interrupted; nothing of the build is left"), "{}", building.rest());
         assert_eq!(site.machines(), [""; 0]);
-        assert!(site.cached().iter().all(|name| name.ends_with(".log")), "{:?}", site.cached());
+        assert_eq!(site.cached(), [""; 0]);
     }
     site.0.settle();
 }

@@ -102,6 +102,10 @@ impl Workshop {
             () = &mut stop => Err(BundleError::Interrupted),
         };
         let removed = timed(watch, Phase::Remove, self.remove(&self.builder)).await;
+        if matches!(built, Err(BundleError::Interrupted)) {
+            // Nobody is told of it. One that stays is removed with others that nobody needs.
+            let _ = remove(&self.cache.log(&fingerprint));
+        }
         let kept = match built {
             Ok(()) => timed(watch, Phase::Keep, self.keep(&fingerprint, source)).await,
             Err(fault) => Err(fault),
