@@ -5,6 +5,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::machines::{ALICE as MACHINE, Host};
 use crate::process::{PATIENCE, Service};
 use crate::site::{ELSEWHERE, HERE, Site, dataset_of};
 use crate::world::World;
@@ -61,6 +62,7 @@ fn whoever_breaks_off_the_making_of_a_jail_finds_nothing_of_it() {
             let signal = if index % 2 == 0 { Signal::INT } else { Signal::TERM };
             let said = interrupted(begun(&site.world, site.playground(ALICE), call, *after), signal);
             assert!(said.contains("was broken off") && said.contains("alice has no sandbox"), "{call:?}: {said}");
+            assert_eq!(said.contains("may go on there"), !site.is_here(), "{call:?}: {said}");
             site.holds(&[], &[]);
             if site.is_here() {
                 site.world.settle();
@@ -208,4 +210,48 @@ fn a_service_goes_on_with_what_somebody_no_longer_waits_for() {
     // The service is done with it before it ends: what failed at last is taken back.
     service.stop();
     site.holds(&[], &[]);
+}
+
+#[test]
+fn whoever_breaks_off_the_making_of_a_machine_finds_nothing_of_it() {
+    let Some(host) = Host::new("a machine whose making is broken off") else { return };
+    let points = [
+        (["limactl", "create"], false),
+        (["limactl", "create"], true),
+        (["limactl", "start"], false),
+        (["limactl", "start"], true),
+    ];
+    for (index, (call, after)) in points.into_iter().enumerate() {
+        let signal = if index % 2 == 0 { Signal::INT } else { Signal::TERM };
+        let said = interrupted(begun(&host.world, host.playground(ALICE), &call, after), signal);
+        assert!(said.contains("was broken off") && said.contains("alice has no sandbox"), "{call:?}: {said}");
+        host.holds(&[]);
+        assert_eq!(host.files_of_machines(), [""; 0], "{call:?}");
+        host.world.settle();
+    }
+    host.world.fault(&json!([]));
+    host.told(ALICE);
+    host.holds(&[(MACHINE, "Running")]);
+}
+
+#[test]
+fn a_machine_whose_taking_back_is_broken_off_is_told_and_completed_by_the_same_command() {
+    let Some(host) = Host::new("a machine whose taking back is broken off") else { return };
+    let before = host.world.calls().len();
+    host.world.fault(&json!([
+        { "call": ["limactl", "start"], "nth": 1, "do": "hang" },
+        { "call": ["limactl", "delete"], "do": "hang" },
+    ]));
+    let mut making = Service::start(host.playground(ALICE));
+    called(&host.world, before, &["limactl", "start"]);
+    making.signal(Signal::INT);
+    making.line_with("is taken back; once more leaves it as it is");
+    called(&host.world, before, &["limactl", "delete"]);
+    let said = interrupted(making, Signal::TERM);
+    assert!(said.contains("`limactl delete --force") && said.contains("failed: limactl was broken off"), "{said}");
+    assert!(said.contains("may not be whole: `playground user create alice` completes it"), "{said}");
+    host.world.settle();
+    host.world.fault(&json!([]));
+    host.told(ALICE);
+    host.holds(&[(MACHINE, "Running")]);
 }

@@ -10,18 +10,18 @@ use crate::process::{self, Service, run, text};
 use crate::talk::Talk;
 use crate::world::World;
 
-const ALICE: &str = "playground-sbx-alice-2bd806c97f0e00af";
+pub(crate) const ALICE: &str = "playground-sbx-alice-2bd806c97f0e00af";
 const BOB: &str = "playground-sbx-bob-81b637d8fcd2c6da";
 /// The original's name of alice's machine, and one that no service here has made.
 const STRANGERS: [&str; 2] = ["playground-sbx-alice", "playground-sbx-zoe-0123456789abcdef"];
 
 /// A host with two machines of strangers on it, one of which runs, and the real program beside them.
-struct Host {
-    world: World,
+pub(crate) struct Host {
+    pub(crate) world: World,
 }
 
 impl Host {
-    fn new(what: &str) -> Option<Self> {
+    pub(crate) fn new(what: &str) -> Option<Self> {
         let world = World::new(what)?;
         let file = world.word("own.yaml");
         fs::write(&file, "images: []\nmounts: []\n").expect("written");
@@ -32,7 +32,7 @@ impl Host {
         Some(Self { world })
     }
 
-    fn playground<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+    pub(crate) fn playground<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
         self.aimed(process::playground(words))
     }
 
@@ -48,25 +48,25 @@ impl Host {
         command
     }
 
-    fn run<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Output {
+    pub(crate) fn run<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Output {
         run(self.playground(words))
     }
 
-    fn told<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+    pub(crate) fn told<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
         let output = self.run(words);
         assert!(output.status.success(), "{}\n{}", text(&output.stderr), self.world.calls().join("\n"));
         text(&output.stdout)
     }
 
     /// What a failure says.
-    fn refused<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+    pub(crate) fn refused<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
         let output = self.run(words);
         assert!(output.status.code().is_some_and(|code| code != 0), "{output:?}");
         text(&output.stderr)
     }
 
     /// Checks that there are these machines of ours in these states, and the strangers' as they were.
-    fn holds(&self, wanted: &[(&str, &str)]) {
+    pub(crate) fn holds(&self, wanted: &[(&str, &str)]) {
         let model = self.world.model();
         let machines = model["machines"].as_object().expect("a map");
         let found: Vec<_> =
@@ -75,6 +75,14 @@ impl Host {
         let mut all = [wanted, &strangers].concat();
         all.sort_unstable();
         assert_eq!(found, all);
+    }
+
+    /// What lies in the folders of records and of machines, which are not machines themselves.
+    pub(crate) fn files_of_machines(&self) -> Vec<String> {
+        let entries =
+            ["state/sandbox/lima", "root"].map(|folder| fs::read_dir(self.world.path(folder)).expect("listed"));
+        let names = entries.into_iter().flatten().map(|entry| entry.expect("listed").file_name());
+        names.map(|name| name.into_string().expect("text")).collect()
     }
 
     fn tree(&self, rest: &str) -> PathBuf {

@@ -79,7 +79,7 @@ impl Local {
     ) -> Result<Output, RunError> {
         let program = || argv.program().to_owned();
         if self.halt.take() {
-            return Err(RunError::BrokenOff { program: program() });
+            return Err(RunError::BrokenOff { program: program(), elsewhere: None });
         }
         let (process, pipes) = self.begin(argv, input.is_some()).map_err(not_started(argv))?;
         let ending = EndOnDrop(&process);
@@ -100,7 +100,7 @@ impl Local {
             Some(Err(_elapsed)) => {
                 RunError::TimedOut { program: program(), limit, said: last_lines(&written.err), end }
             }
-            None => RunError::BrokenOff { program: program() },
+            None => RunError::BrokenOff { program: program(), elsewhere: None },
         })
     }
 

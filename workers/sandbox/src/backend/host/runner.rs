@@ -65,13 +65,18 @@ pub enum RunError {
     #[error("{program} did not end within {} s and was stopped{}", limit.as_secs(), after(said))]
     TimedOut { program: String, limit: Duration, said: String, end: End },
     /// Somebody wished to go no further. Where it had begun, it may have done its work all the same.
-    #[error("{program} was broken off")]
-    BrokenOff { program: String },
+    #[error("{program} was broken off{}", at(elsewhere.as_deref()))]
+    BrokenOff { program: String, elsewhere: Option<String> },
     #[error("{program} wrote more than {most} bytes and was stopped")]
     TooMuch { program: String, most: usize },
     /// Whether the program ran is not known.
     #[error("ssh to {host} broke off: {said}")]
     Transport { host: String, said: String },
+}
+
+/// What goes on where its client is ended.
+fn at(elsewhere: Option<&str>) -> String {
+    elsewhere.map_or_else(String::new, |host| format!(", and what it had begun on {host} may go on there"))
 }
 
 /// What a program said, behind what became of it.

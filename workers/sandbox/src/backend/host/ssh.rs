@@ -30,6 +30,19 @@ impl Ssh {
         Self { host, local: Local::new(surroundings) }
     }
 
+    /// Only this side of what is broken off is ended.
+    fn seen_from_here(&self, fault: RunError) -> RunError {
+        match fault {
+            RunError::BrokenOff { program, .. } => {
+                RunError::BrokenOff { program, elsewhere: Some(self.host.to_string()) }
+            }
+            fault @ (RunError::NotStarted { .. }
+            | RunError::TimedOut { .. }
+            | RunError::TooMuch { .. }
+            | RunError::Transport { .. }) => fault,
+        }
+    }
+
     fn argv(&self, argv: &Argv, terminal: bool) -> Argv {
         let options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
         let terminal: &[&str] = if terminal { &["-tt"] } else { &[] };
@@ -48,7 +61,7 @@ impl Runner for Ssh {
     ) -> Pending<'a, Result<Output, RunError>> {
         Box::pin(async move {
             let line = self.argv(argv, false);
-            let output = self.local.run(&line, input, limit).await?;
+            let output = self.local.run(&line, input, limit).await.map_err(|fault| self.seen_from_here(fault))?;
             if output.exit == Exit::Code(BROKEN) {
                 return Err(RunError::Transport { host: self.host.0.clone(), said: last_lines(&output.stderr) });
             }
