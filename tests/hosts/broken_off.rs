@@ -255,3 +255,48 @@ fn a_machine_whose_taking_back_is_broken_off_is_told_and_completed_by_the_same_c
     host.told(ALICE);
     host.holds(&[(MACHINE, "Running")]);
 }
+
+#[test]
+fn a_stop_that_is_broken_off_says_how_it_is_and_is_finished_by_the_next_one() {
+    let Some(site) = Site::new("a stop that is broken off", HERE) else { return };
+    site.create("alice");
+    for (verb, states) in [("stop", ["live", "down"]), ("disable", ["disabled"; 2])] {
+        for (call, state) in [&["jail", "-r"][..], &["umount"]].into_iter().zip(states) {
+            let words = ["user", verb, "alice"];
+            let said = interrupted(begun(&site.world, site.playground(words), call, false), Signal::INT);
+            assert!(
+                said.contains("was broken off") && said.contains(&format!("alice is {state};")),
+                "{call:?}: {said}"
+            );
+            assert_eq!(site.acts("user disable"), usize::from(verb == "disable"), "what holds is on record");
+            site.world.settle();
+            site.world.fault(&json!([]));
+            site.told(words);
+            site.holds(&[], &["alice"]);
+            site.told(["user", "enable", "alice"]);
+            site.told(["user", "attach", "alice"]);
+            std::fs::remove_file(site.state.join("operator.jsonl")).expect("forgotten");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_is_broken_off_is_on_record_if_it_was_made() {
+    let Some(site) = Site::new("a change that is broken off", HERE) else { return };
+    site.create("alice");
+    let set = ["user", "set", "alice", "--memory", "3GiB", "--restart"];
+    let mut restarting = begun(&site.world, site.playground(set), &["zfs", "set"], false);
+    restarting.signal(Signal::INT);
+    assert_eq!(restarting.ended_within(PATIENCE).code(), Some(8), "{}", restarting.rest());
+    assert_eq!(site.acts("user set"), 0, "nothing was changed");
+    site.world.settle();
+    let said = interrupted(begun(&site.world, site.playground(set), &["jail", "-r"], false), Signal::INT);
+    assert!(said.contains("alice is changed, which holds from the next start"), "{said}");
+    assert!(said.contains("`playground user stop alice` ends what is left"), "{said}");
+    assert_eq!(site.acts("user set"), 1);
+    assert!(site.told(["user", "show", "alice"]).contains("setting memory\t3.0 GiB\town\n"));
+    site.world.settle();
+    site.world.fault(&json!([]));
+    site.told(["user", "stop", "alice"]);
+    site.holds(&[], &["alice"]);
+}

@@ -81,6 +81,12 @@ impl Site {
         self.run(["user", "destroy", tenant, "--yes"])
     }
 
+    /// How many acts of this name are on record.
+    pub(crate) fn acts(&self, name: &str) -> usize {
+        let record = fs::read_to_string(self.state.join("operator.jsonl")).unwrap_or_default();
+        record.matches(&format!("\"act\":\"{name}\"")).count()
+    }
+
     /// A path below the tenant's own folder on the host.
     pub(crate) fn tree(&self, tenant: &str, rest: &str) -> PathBuf {
         self.world.path("pool").join(dataset_of(tenant)).join(rest)

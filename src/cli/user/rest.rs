@@ -3,7 +3,8 @@
 use clap::Args;
 use kit::Tenant;
 
-use crate::admin::words::Request;
+use super::show;
+use crate::admin::words::{Answer, Request};
 use crate::audit::acts::Act;
 use crate::cli::act;
 use crate::cli::backend::Backend;
@@ -81,11 +82,24 @@ impl Named {
     async fn ask(&self, act: &'static str, request: Request) -> Result<(), Failure> {
         let state = self.place.open()?;
         let door = Door::open(&state, &self.place, &self.backend).await?;
-        let done = door.ask(request).await;
+        let disables = matches!(request, Request::Disable { disabled: true, .. });
+        let mut done = door.ask(request).await.map(drop);
+        let mut is_disabled = false;
+        if let Err(fault) = &done
+            && fault.is_interrupted()
+            && !door.is_running()
+            && let Ok(Answer::Shown(shown)) = door.ask(Request::Show { tenant: self.name.clone() }).await
+        {
+            is_disabled = shown.sandbox.disabled;
+            let state = show::state(&shown.sandbox);
+            let hint = format!("{} is {state}; the same command goes on with what is left", self.name);
+            done = done.map_err(|fault| fault.hint(hint));
+        }
         let closed = door.close().await;
-        done?;
-        act::record(state.path(), &Act::new(act).of(&self.name));
-        closed
+        if done.is_ok() || (disables && is_disabled) {
+            act::record(state.path(), &Act::new(act).of(&self.name));
+        }
+        done.and(closed)
     }
 }
 

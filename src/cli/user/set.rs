@@ -20,6 +20,7 @@ use crate::cli::door::{Door, otherwise};
 use crate::cli::failure::{Code, Failure};
 use crate::cli::place::Place;
 use crate::cli::say;
+use crate::cli::told::{self, Heard};
 use crate::state::StateDir;
 
 /// Change a tenant's settings, or with --all-tenants those of every tenant that has none of its own. What is not named
@@ -71,24 +72,39 @@ impl Set {
         let Some(tenant) = self.name.clone() else { return self.set_common(&state, &change) };
         let door = Door::open(&state, &self.place, &self.backend).await?;
         let what: Vec<_> = change.fields().into_iter().map(|(name, _)| name).collect();
-        let done = self.set(&door, tenant.clone(), change).await;
+        let act = Act::new("user set").of(&tenant).with(what.into_iter().chain(self.unset.clone()));
+        let done = self.set(&door, tenant, change, || act::record(state.path(), &act)).await;
         let closed = door.close().await;
-        if done.is_ok() {
-            let what = what.into_iter().chain(self.unset.clone());
-            act::record(state.path(), &Act::new("user set").of(&tenant).with(what));
-        }
         done.and(closed)
     }
 
-    async fn set(&self, door: &Door, tenant: Tenant, change: TenantSettings) -> Result<(), Failure> {
+    async fn set(
+        &self,
+        door: &Door,
+        tenant: Tenant,
+        change: TenantSettings,
+        record: impl FnOnce(),
+    ) -> Result<(), Failure> {
         let (change, forgotten) = (Box::new(change), self.unset.clone());
         let overcommit = self.settings.overcommit;
-        let answer = door.ask(Request::Set { tenant: tenant.clone(), change, forgotten, overcommit }).await?;
+        let request = Request::Set { tenant: tenant.clone(), change, forgotten, overcommit };
+        let Heard { answer, was_told } = door.hear(request).await?;
         let Answer::Shown(shown) = answer else { return Err(otherwise()) };
+        // The restart may still be broken off, and the change stands.
+        record();
         if !shown.sandbox.live {
             say::talk(&format!("changed {tenant}; it holds from the next start of its sandbox"));
         } else if self.restart {
-            door.ask(Request::Stop { tenant: tenant.clone() }).await?;
+            let stopped = if was_told {
+                Err(told::interrupted("its processes were not ended"))
+            } else {
+                door.ask(Request::Stop { tenant: tenant.clone() }).await.map(drop)
+            };
+            stopped.map_err(|fault| {
+                fault.hint(format!(
+                    "{tenant} is changed, which holds from the next start of its sandbox; `playground user stop {tenant}` ends what is left"
+                ))
+            })?;
             say::talk(&format!("changed {tenant} and ended its processes; its next use has the new settings"));
         } else {
             say::talk(&format!(
