@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_names_nobody_is_shown_shortly_and_one_that_is_no_file_is_not_read() {
+    fn a_mark_that_names_nobody_is_shown_shortly_not_read_whole_and_if_it_is_no_file_not_at_all() {
         let place = tempfile::tempdir().expect("a folder");
         let mark = place.path().join("backend");
         for (text, shown) in [("junk\u{1b}", "junk?"), ("", "(nothing)"), (&"x".repeat(100), &"x".repeat(40))] {
@@ -161,6 +161,14 @@ mod tests {
                 refused.remedy()
             );
         }
+        // More than there is memory for, were it read.
+        fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(&mark)
+            .and_then(|file| file.set_len(1 << 40))
+            .expect("grown");
+        assert_eq!(check(place.path(), &jail()).expect("looked at").expect_err("nobody's").theirs, "?".repeat(40));
         fs::remove_file(&mark).expect("removed");
         std::os::unix::fs::symlink("/dev/zero", &mark).expect("linked");
         assert!(check(place.path(), &jail()).is_err());
