@@ -51,6 +51,9 @@ fn jails_of_a_host_that_is_no_freebsd_are_a_configuration_that_cannot_be() {
     let refused = command(&["user", "create", "alice"]);
     assert_eq!(refused.status.code(), Some(10), "{}", text(&refused.stderr));
     assert!(text(&refused.stderr).contains("this host is no FreeBSD"), "{}", text(&refused.stderr));
+    let checked = command(&["check-config"]);
+    assert_eq!(checked.status.code(), Some(5), "{}", text(&checked.stderr));
+    assert!(text(&checked.stdout).contains("this host is no FreeBSD"), "{}", text(&checked.stdout));
     let both = command(&["user", "list", "--jail-host", "h"]);
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
     let mut over = playground(["user", "create", "alice", "--backend", "jail", "--jail-local"]);

@@ -10,7 +10,8 @@ pub(super) fn problems(config: &Config) -> Vec<String> {
     let Upstreams::Sandbox { kind, .. } = &config.upstreams else { return Vec::new() };
     let mut problems = match kind {
         Kind::Lima(settings) => settings.problems(),
-        Kind::Linux | Kind::Jail(_) => Vec::new(),
+        Kind::Jail(settings) => settings.problems(),
+        Kind::Linux => Vec::new(),
     };
     let Some(folder) = config.state.as_ref().map(|state| state.sandbox()) else { return problems };
     match Settings::load(&folder) {

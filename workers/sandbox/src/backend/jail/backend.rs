@@ -16,8 +16,8 @@ use super::turns::Turns;
 use crate::backend::host::files::CleanShell;
 use crate::backend::host::{Halt, Running};
 use crate::backend::{
-    Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, NoIsolation,
-    Pending, Pile, PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
+    Assurances, Backend, BackendError, Change, CommandSpec, Direct, FileError, Found, Guest, GuestPath, Pending, Pile,
+    PileState, Provision, Provisioned, Record, Started, Streams, Usage, Written,
 };
 
 /// The backend.
@@ -34,11 +34,7 @@ struct Inner {
 impl JailBackend {
     pub(super) async fn open(jails: Jails) -> Result<Self, BackendError> {
         let assurances = assurances(&jails).await.map_err(|fault| match fault.foreign() {
-            Some(why) => BackendError::NoIsolation(NoIsolation {
-                what: "the jail backend".to_owned(),
-                why: format!("{} is no FreeBSD: {why}", jails.settings.reach),
-                remedy: "run it on the FreeBSD host that has the jails, or name that one with --jail-host".to_owned(),
-            }),
+            Some(why) => BackendError::NoIsolation(jails.settings.no_freebsd(&why)),
             None => fault.during("ask the host of the jails"),
         })?;
         if jails.settings.network == Network::Inherit {

@@ -1,13 +1,16 @@
 //! What an operator decides of jails.
 
 use std::fmt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::fault::JailFault;
 use super::network::Network;
 use super::text::{Dataset, HostPath, Prefix, Quota, Relations, Snapshot};
-use crate::backend::host::{SshHost, Surroundings};
+use crate::backend::NoIsolation;
+use crate::backend::host::{RunError, SshHost, Surroundings};
 
 /// The defaults are the original's, but for the network, of which tenants get none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,11 +69,51 @@ impl Settings {
         Self { prefix: self.prefix.aside(), relations_collection: Some(Relations::None), ..self.clone() }
     }
 
+    /// What stops a service of jails on a host that is no FreeBSD. Another host is not asked; blocking.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        match self.reach {
+            Reach::Local => self.foreign().map(|why| self.no_freebsd(&why).to_string()).into_iter().collect(),
+            Reach::Unsaid | Reach::Ssh(_) => Vec::new(),
+        }
+    }
+
+    /// What shows that this host is of another system, by the first question that a service asks.
+    fn foreign(&self) -> Option<String> {
+        let [program, words @ ..] = LEVEL;
+        let question = "is this host a FreeBSD".to_owned();
+        #[expect(clippy::disallowed_methods, reason = "it is asked where nothing runs that the runner needs")]
+        let mut command = Command::new(program);
+        command.args(words).env_clear().envs(self.surroundings.iter()).stdin(Stdio::null());
+        let fault = match command.output() {
+            Ok(output) if output.status.success() => return None,
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(200).collect();
+                JailFault::Unclear { question, said }
+            }
+            Err(source) => {
+                let source = RunError::NotStarted { program: program.to_owned(), source };
+                JailFault::Unanswered { question, source }
+            }
+        };
+        fault.foreign()
+    }
+
+    pub(super) fn no_freebsd(&self, why: &str) -> NoIsolation {
+        NoIsolation {
+            what: "the jail backend".to_owned(),
+            why: format!("{} is no FreeBSD: {why}", self.reach),
+            remedy: "run it on the FreeBSD host that has the jails, or name that one with --jail-host".to_owned(),
+        }
+    }
+
     #[must_use]
     pub fn admin_limit(&self) -> Duration {
         Duration::from_secs(self.admin_limit_s)
     }
 }
+
+const LEVEL: [&str; 3] = ["sysctl", "-n", "kern.securelevel"];
 
 impl Default for Settings {
     fn default() -> Self {
