@@ -159,10 +159,18 @@ impl Backend {
         }
     }
 
-    /// What a tenant's jail is called.
+    /// What a tenant's jail is called, unless it was said that its sandbox is none.
     #[cfg(feature = "mcp-http")]
-    pub(super) fn jail_name(&self, tenant: &kit::Tenant) -> jail::JailName {
-        jail::JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant)
+    pub(super) fn jail_name(&self, tenant: &kit::Tenant) -> Result<jail::JailName, Failure> {
+        match self.backend {
+            Some(other @ (Name::Linux | Name::Lima)) => {
+                Err(Failure::message(Code::Usage, format!("the {} backend has no jails", other.word()))
+                    .hint("leave --backend out, or say --backend jail"))
+            }
+            Some(Name::Jail) | None => {
+                Ok(jail::JailName::of(&self.jail.jail_prefix.clone().unwrap_or_default(), tenant))
+            }
+        }
     }
 
     /// Gives the tenant that is made now a pile of the operator's.

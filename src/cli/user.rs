@@ -78,10 +78,7 @@ impl User {
                 Verb::Stop(stop) => stop.run().await,
                 Verb::Disable(disable) => disable.run().await,
                 Verb::Enable(enable) => enable.run().await,
-                Verb::JailName(jail_name) => {
-                    jail_name.run();
-                    Ok(())
-                }
+                Verb::JailName(jail_name) => jail_name.run(),
                 Verb::Token(tokens) => tokens.run().await,
                 Verb::Destroy(destroy) => destroy.run().await,
             }

@@ -156,3 +156,26 @@ fn plan(words: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     text(&output.stdout)
 }
+
+#[test]
+fn a_plan_refuses_the_names_that_the_act_refuses() {
+    for name in ["../x", "Alice", "a b", "-a"] {
+        for backend in ["jail", "lima"] {
+            let act = run(playground(["user", "create", "--backend", backend, "--", name]));
+            let plan = run(playground(["sandbox", "plan", "--backend", backend, "create", "--", name]));
+            assert_eq!((act.status.code(), plan.status.code()), (Some(2), Some(2)), "{name}: {}", text(&plan.stdout));
+            assert_eq!(text(&plan.stdout), "");
+        }
+    }
+    // The original has such tenants, which can be used here and not made.
+    assert!(run(playground(["sandbox", "plan", "open", "Alice", "--backend", "jail"])).status.success());
+}
+
+#[test]
+fn only_a_jail_has_the_name_of_a_jail() {
+    for backend in ["lima", "linux"] {
+        let output = run(playground(["user", "jail-name", "alice", "--backend", backend]));
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{backend}");
+        assert!(text(&output.stderr).contains(&format!("the {backend} backend has no jails")), "{backend}");
+    }
+}

@@ -94,6 +94,9 @@ enum Found {
 
 impl Plan {
     pub(super) async fn run(self) -> Result<(), Failure> {
+        if self.verb == Verb::Create {
+            Tenant::parse_new(self.name.as_str()).map_err(unmeant)?;
+        }
         let file = place::file(self.config.as_deref().filter(|path| !path.as_os_str().is_empty()))?;
         let (text, done) = match (self.backend.planned(&file)?, self.verb.rehearsed(self.command.clone())) {
             (Kind::Linux, _) => (LINUX.to_owned(), Ok(())),

@@ -67,12 +67,13 @@ struct Of {
 }
 
 impl JailName {
-    pub(super) fn run(&self) {
-        let name = self.backend.jail_name(&self.name);
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let name = self.backend.jail_name(&self.name)?;
         match &self.parent_jail_name {
             Some(parent) => say::data(&format!("{parent}.{name}")),
             None => say::data(&name.to_string()),
         }
+        Ok(())
     }
 }
 
