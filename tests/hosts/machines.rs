@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::process::{self, Service, run, text};
+use crate::process::{self, Service, Watched, run, text};
 use crate::talk::Talk;
 use crate::world::World;
 
@@ -214,4 +215,57 @@ fn a_machine_of_a_strangers_that_has_the_name_is_left_alone() {
     host.told(["clean", "--yes"]);
     Talk::start(host.playground(["mcp", "--tenant", "bob"])).end();
     host.holds(&[(ALICE, "Stopped"), (BOB, "Stopped")]);
+}
+
+/// The making of alice's machine, which hangs before limactl has made one; meanwhile a stranger's takes the name.
+fn overtaken(host: &Host) -> Service {
+    let before = host.world.calls().len();
+    host.world.fault(&json!([{ "call": ["limactl", "create"], "nth": 1, "do": "hang" }]));
+    let making = Service::start(host.playground(["user", "create", "alice"]));
+    let deadline = kit::clock::now() + process::PATIENCE;
+    while !host.world.calls().split_off(before).iter().any(|call| call.contains("limactl create")) {
+        assert!(kit::clock::now() < deadline, "{:#?}", host.world.calls().split_off(before));
+        std::thread::yield_now();
+    }
+    host.world.told("limactl", ["create", "--tty=false", "--name", ALICE, &host.world.word("own.yaml")]);
+    making
+}
+
+#[test]
+fn a_machine_that_takes_the_name_while_ours_is_made_is_not_ours() {
+    let Some(host) = Host::new("a name that is taken meanwhile") else { return };
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut making = overtaken(&host);
+        let family = making.family();
+        making.signal(signal);
+        making.ended_within(process::PATIENCE);
+        if signal == Signal::KILL {
+            // What it ran goes on without it.
+            family.iter().for_each(Watched::kill);
+        }
+        host.world.settle();
+        host.world.fault(&json!([]));
+        // One that was killed leaves a record, which says that there is one of ours.
+        for words in
+            [&["user", "create", "alice"][..], &["user", "attach", "alice"], &["user", "destroy", "alice", "--yes"]]
+        {
+            host.refused(words.iter().copied());
+            host.holds(&[(ALICE, "Stopped")]);
+        }
+        assert!(host.refused(["user", "create", "alice"]).contains("has not made"));
+        host.world.told("limactl", ["start", "--tty=false", ALICE]);
+        host.refused(["user", "attach", "alice"]);
+        host.told(["clean", "--yes"]);
+        let mut service = Service::start(host.playground(["serve", "--bind", "127.0.0.1:0"]));
+        service.ready();
+        service.stop();
+        host.holds(&[(ALICE, "Running")]);
+        assert!(!host.world.calls().iter().any(|call| call.contains(&format!("limactl shell --workdir / {ALICE}"))));
+        host.world.told("limactl", ["delete", "--force", ALICE]);
+    }
+    // Once the stranger's has gone, what was begun is finished.
+    host.told(["user", "create", "alice"]);
+    host.holds(&[(ALICE, "Running")]);
+    host.told(["user", "destroy", "alice", "--yes"]);
+    host.holds(&[]);
 }
