@@ -218,6 +218,8 @@ pub struct Sandbox {
     pub handles: usize,
     /// Jobs that run now.
     pub jobs: usize,
+    /// Why its record cannot be read, where that is so: then nobody knows whether it is disabled.
+    pub unread: Option<String>,
 }
 
 /// All that is known of a tenant that has a sandbox.

@@ -67,7 +67,8 @@ async fn operate(sandbox: &Sandbox, request: Request) -> Result<Answer, BackendE
                     }
                     // It went meanwhile.
                     Err(BackendError::NotProvisioned(_)) => {}
-                    Err(fault) => return Err(fault),
+                    // What is wrong with one tenant keeps nobody else out of the list.
+                    Err(fault) => rows.push(unread(status, &fault)),
                 }
             }
             Answer::Tenants(rows)
@@ -135,7 +136,12 @@ async fn show(sandbox: &Sandbox, tenant: &Tenant) -> Result<Shown, BackendError>
 /// A tenant that another process holds is as live as one that runs here.
 fn row(status: TenantStatus, record: &Record, held: bool) -> words::Sandbox {
     let TenantStatus { tenant, live, handles, active_jobs: jobs } = status;
-    words::Sandbox { tenant, live: live || held, disabled: record.disabled, handles, jobs }
+    words::Sandbox { tenant, live: live || held, disabled: record.disabled, handles, jobs, unread: None }
+}
+
+fn unread(status: TenantStatus, fault: &BackendError) -> words::Sandbox {
+    let TenantStatus { tenant, live, handles, active_jobs: jobs } = status;
+    words::Sandbox { tenant, live, disabled: false, handles, jobs, unread: Some(kit::chain(fault)) }
 }
 
 fn wish(pile: PileWish) -> Pile {

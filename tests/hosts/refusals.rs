@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
+use crate::process::text;
 use crate::site::{FIRST, HERE, Site, dataset_of, jail_of};
 
 /// Checks that a run is refused with these words and changes nothing but what is on its way there.
@@ -210,4 +211,25 @@ fn a_jail_that_does_not_end_is_not_taken_apart() {
     site.world.fault(&json!([{ "call": ["zfs", "destroy"], "nth": 1, "do": "fail" }]));
     assert!(site.destroy("alice").status.success(), "the second try works");
     site.holds(&[], &[]);
+}
+
+#[test]
+fn what_one_tenants_dataset_cannot_say_keeps_nobody_else_out_of_the_list() {
+    let Some(site) = Site::new("settings that are none", HERE) else { return };
+    for tenant in ["alice", "bob"] {
+        site.create(tenant);
+    }
+    site.world.told("zfs", ["set", "playground:settings=garbage", &dataset_of("alice")]);
+    let listed = site.run(["user", "list"]);
+    let (said, warned) = (text(&listed.stdout), text(&listed.stderr));
+    assert_eq!(listed.status.code(), Some(0), "{warned}");
+    assert_eq!(said, "alice\tunknown\nbob\tlive\n");
+    for word in ["alice", "`garbage`", &format!("zfs inherit playground:settings {}", dataset_of("alice"))] {
+        assert!(warned.contains(word), "{word}: {warned}");
+    }
+    let told: serde_json::Value = serde_json::from_str(&site.told(["user", "list", "--json"])).expect("one object");
+    assert_eq!((&told["tenants"][0]["state"], &told["tenants"][1]["state"]), (&"unknown".into(), &"live".into()));
+    site.told(["user", "attach", "bob"]);
+    assert!(site.refused(["user", "show", "alice"]).contains("zfs inherit"));
+    assert!(!text(&site.run(["check-config"]).stdout).contains("FreeBSD"), "this one is");
 }

@@ -15,7 +15,8 @@ use crate::cli::listing::{Listing, Row};
 use crate::cli::say;
 use crate::cli::store::{self, StorePlace};
 
-/// List the tenants, one a line: name, then `live`, `down` or `disabled`; `-` where it has tokens and no sandbox.
+/// List the tenants, one a line: name, then `live`, `down` or `disabled`; `unknown` where its record cannot be read, `-` where
+/// it has tokens and no sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(super) struct List {
@@ -47,6 +48,9 @@ impl List {
                 door.close().await?;
                 let Answer::Tenants(sandboxes) = listed? else { return Err(otherwise()) };
                 for sandbox in sandboxes {
+                    if let Some(why) = &sandbox.unread {
+                        say::talk(&format!("warning: {}: {why}", sandbox.tenant));
+                    }
                     let tenant = sandbox.tenant.clone();
                     tenants.entry(tenant).or_default().1 = Some(sandbox);
                 }

@@ -68,9 +68,10 @@ impl Show {
     }
 }
 
-/// `live`, `down` or `disabled`.
+/// `live`, `down` or `disabled`; `unknown` where its record cannot be read.
 pub(super) fn state(sandbox: &crate::admin::words::Sandbox) -> &'static str {
     match (sandbox.disabled, sandbox.live) {
+        _ if sandbox.unread.is_some() => "unknown",
         (true, _) => "disabled",
         (false, true) => "live",
         (false, false) => "down",

@@ -41,6 +41,11 @@ pub enum JailFault {
     OtherPile { path: HostPath, label: String },
     #[error("{path} is {found} where {wanted} has to be")]
     Unexpected { path: HostPath, found: String, wanted: &'static str },
+    #[error(
+        "the dataset {dataset} has `{said}` for playground:settings, which are no settings; forget them with: \
+         zfs inherit playground:settings {dataset}"
+    )]
+    NoSettings { dataset: Dataset, said: String },
     #[error("the dataset {0} has no mount point that can be used; see `zfs get mountpoint,mounted`")]
     NotMounted(Dataset),
     #[error("{target} has to be mounted once from {source_file} and is: {found}")]
@@ -92,6 +97,7 @@ impl JailFault {
             | Self::NoOwner { .. }
             | Self::OtherOwner { .. }
             | Self::OtherPile { .. }
+            | Self::NoSettings { .. }
             | Self::Unexpected { .. }
             | Self::NotMounted(_)
             | Self::WrongMount { .. }

@@ -31,8 +31,10 @@ impl Jails {
         }
         const WHY: &str = "what was decided for it";
         let settings = match self.property(WHY, &places.dataset, plan::SETTINGS).await? {
-            Some(text) => serde_json::from_str(&text)
-                .map_err(|_malformed| JailFault::Unclear { question: WHY.to_owned(), said: text })?,
+            Some(text) => serde_json::from_str(&text).map_err(|_malformed| JailFault::NoSettings {
+                dataset: places.dataset.clone(),
+                said: text.chars().take(200).collect(),
+            })?,
             None => TenantSettings::default(),
         };
         let disabled =
