@@ -9,6 +9,8 @@ mod commands;
 #[cfg(test)]
 mod cuts;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod itself;
 #[cfg(test)]
 mod lifecycle;

@@ -88,7 +88,7 @@ impl Pair<'_> {
     async fn try_all(self) -> Result<Vec<Check>, String> {
         for tenant in [self.one, self.other] {
             // The pile of all would outlive the tenants, and what the operator decided for all is not what is tried here.
-            let settings = self.sandbox.keepable(settings());
+            let settings = examine::possible(self.sandbox, settings());
             let spec = Provision { pile: Pile::IfEnforceable, settings, overcommit: true };
             self.sandbox.provision(tenant, spec).await.map_err(|fault| kit::chain(&fault))?;
         }

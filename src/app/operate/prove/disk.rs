@@ -1,6 +1,6 @@
 //! A tenant's files take up no more than they may.
 
-use sandbox::backend::DiskQuota;
+use sandbox::backend::{DiskQuota, UidMap};
 
 use super::{Pair, broken};
 use crate::admin::words::Check;
@@ -20,6 +20,10 @@ async fn attempted(pair: Pair<'_>) -> Result<Check, String> {
         return Ok(Check::not_tried(QUOTA, "the bound of files is counted here, and the kernel does not hold it"));
     }
     let usage = pair.sandbox.usage(pair.one).await.map_err(|fault| kit::chain(&fault))?;
+    if pair.sandbox.assurances().uid_map == UidMap::Machine {
+        let why = "a machine's files are bounded by its disk, which is more than is written for a try";
+        return Ok(Check::not_tried(QUOTA, why));
+    }
     let Some(bound) = usage.disk.bound.or(record.profile.limits.disk) else {
         return Ok(broken(QUOTA, "nothing says how much a tenant's files may take up"));
     };
