@@ -73,6 +73,21 @@ impl Site {
 }
 
 #[test]
+fn what_a_tenant_of_a_jail_has_is_exported_and_imported() {
+    let Some(site) = Site::new("a copy") else { return };
+    site.done(&["user", "create", "alice"]);
+    site.done(&["exec", "alice", "--", "sh", "-c", "mkdir -p deep && echo hers > deep/file && chmod 500 deep"]);
+    let copy = site.world.word("copy");
+    site.done(&["user", "export", "alice", "--out", &copy]);
+    site.done(&["user", "import", "bob", "--from", &copy]);
+    assert_eq!(site.done(&["exec", "bob", "--", "cat", "deep/file"]), "hers\n");
+    // Over what is there, of which a folder may not be written.
+    let over = site.runs(&["user", "import", "bob", "--from", &copy]);
+    assert_ne!(over.status.code(), Some(0), "{}", text(&over.stdout));
+    assert_eq!(site.done(&["exec", "bob", "--", "cat", "deep/file"]), "hers\n");
+}
+
+#[test]
 fn what_a_killed_clean_has_left_is_swept_by_the_next_one() {
     let Some(site) = Site::new("half a clean") else { return };
     site.done(&["user", "create", "alice"]);

@@ -133,6 +133,9 @@ impl Export {
         let ending = inside::run(door, &self.name, &text, None, output, signals).await?;
         if ending == Ending::Code(1) {
             say::talk("some files changed while they were read, and are copied as they were met");
+        } else if ending == Ending::Code(3) {
+            return Err(Failure::message(Code::Failed, "the sandbox has neither /home/agent nor /workspace")
+                .hint("a machine's files lie where its image has them: copy them out with `playground exec`"));
         } else if ending != Ending::Code(0) {
             return Err(Failure::message(Code::Failed, format!("tar in the sandbox {ending}"))
                 .hint("--skip-unreadable leaves out what the tenant itself cannot read"));
@@ -198,10 +201,12 @@ pub(super) const MOST_KEY: u64 = 4096;
 /// An archive's own words about each file are more than the file where files are small: room for some ten thousand.
 const BESIDES: u64 = 64 << 20;
 
-/// GNU's own format cuts times to seconds, and without `--sparse` a hole in a file fills the disk here.
-const TAR: &str = "cd / || exit 2; \
-if tar --version 2>/dev/null | grep -q GNU; then exec tar -c -f - --format=posix --sparse OPTIONS home/agent workspace; fi; \
-exec tar -c -f - home/agent workspace";
+/// Where a tenant's files lie: a jail has the second alone. GNU's own format cuts times to seconds, and without `--sparse` a hole
+/// in a file fills the disk here.
+const TAR: &str = "cd / || exit 2; set --; \
+for place in home/agent workspace; do [ ! -d \"$place\" ] || set -- \"$@\" \"$place\"; done; [ $# -gt 0 ] || exit 3; \
+if tar --version 2>/dev/null | grep -q GNU; then exec tar -c -f - --format=posix --sparse OPTIONS \"$@\"; fi; \
+exec tar -c -f - \"$@\"";
 
 const EXAMPLE: &str = "\
 Example:

@@ -310,11 +310,13 @@ const INODES: &str = "inodes";
 const DRAFT: &str = "self.key.new";
 
 /// What the system gives a new home is no file of the tenant's.
-const IS_EMPTY: &str = "[ -z \"$(find /home/agent /workspace -mindepth 1 | head -c 1)\" ]";
+const IS_EMPTY: &str = "[ -z \"$(find /home/agent /workspace -mindepth 1 2>/dev/null | head -c 1)\" ]";
 
 /// What a former try has left goes first; a folder that may not be written would keep it.
-const UNPACK: &str = "find /home/agent /workspace -mindepth 1 -type d ! -perm -u=rwx -exec chmod u+rwx {} + ; \
-find /home/agent /workspace -mindepth 1 -delete && cd / && exec tar -x -p -f -";
+const UNPACK: &str = "set --; for place in /home/agent /workspace; do [ ! -d \"$place\" ] || set -- \"$@\" \"$place\"; done; \
+[ $# -gt 0 ] || { cat > /dev/null; exit 2; }; \
+find \"$@\" -mindepth 1 -type d ! -perm -u=rwx -exec chmod u+rwx {} + ; \
+find \"$@\" -mindepth 1 -delete && cd / && exec tar -x -p -f -";
 
 const EXAMPLE: &str = "\
 Example:
