@@ -209,7 +209,7 @@ fn code(tenant: &Tenant, ending: Ending, signals: &StopSignals) -> Result<u8, Fa
             128 + 9
         }
         Ending::TimedOut => {
-            say::talk("ended with all that it had started: its time was over");
+            say::talk("told to end with all that it had started: its time was over");
             124
         }
         // As a shell says it of a program that such a signal ended.

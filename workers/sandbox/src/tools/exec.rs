@@ -49,7 +49,7 @@ pub(super) async fn exec(
         Some(waited) => Ok(running(provider, job, waited, most).await),
         None => {
             let finished = job.finished(most).ok_or_else(|| Trouble::Told(GONE.to_owned()))?;
-            Ok(render::finished(&finished))
+            Ok(render::finished(&finished, provider.check_background_jobs().is_ok()))
         }
     }
 }

@@ -85,9 +85,25 @@ impl Verdict {
     }
 }
 
-/// The answer to an `exec` that has ended.
-pub(super) fn finished(finished: &Finished) -> Reply {
-    let verdict = Verdict::of(&finished.outcome);
+/// What is said in the place of "everything was stopped" where that cannot be known.
+fn unproven(outcome: &Outcome) -> Option<String> {
+    const AT_MOST: &str = "but nothing here proves that it has, or what it started. It may go on for a while. Next: look before \
+                           you run it again";
+    if let Outcome::TimedOut(after) = outcome {
+        let after = after.as_millis();
+        return Some(format!(
+            "After {after} ms (timeout_ms) it was told to end, {AT_MOST}, or give it a larger timeout_ms (at most 1800000)."
+        ));
+    }
+    matches!(outcome, Outcome::Cancelled).then(|| format!("It was cancelled and told to end, {AT_MOST}."))
+}
+
+/// The answer to an `exec` that has ended, and whether the host proves an end.
+pub(super) fn finished(finished: &Finished, is_proven: bool) -> Reply {
+    let mut verdict = Verdict::of(&finished.outcome);
+    let unproven = if is_proven { None } else { unproven(&finished.outcome) };
+    let is_unknown = unproven.is_some();
+    verdict.note = unproven.or(verdict.note);
     let mut text = extract(&finished.stdout);
     if finished.stderr.total > 0 {
         line(&mut text, "[stderr]");
@@ -114,6 +130,7 @@ pub(super) fn finished(finished: &Finished) -> Reply {
         "cut_bytes": finished.stdout.cut + finished.stderr.cut,
         "invalid_bytes": finished.stdout.invalid + finished.stderr.invalid,
         "background_processes": match finished.aftermath.left {
+            _ if is_unknown => None,
             Left::Nothing => Some(0),
             Left::Processes(count) => Some(count),
             Left::Some => None,
@@ -236,7 +253,7 @@ mod tests {
 
     fn check(stdout: Extract, stderr: &str, outcome: Outcome, expected: &str) {
         let (stderr, took, aftermath) = (whole(stderr), Duration::ZERO, Aftermath::default());
-        let reply = finished(&Finished { outcome, stdout, stderr, took, aftermath });
+        let reply = finished(&Finished { outcome, stdout, stderr, took, aftermath }, true);
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
         assert_eq!(text, expected);
     }
@@ -258,6 +275,24 @@ mod tests {
     }
 
     #[test]
+    fn where_no_end_is_proven_none_is_claimed() {
+        let ended = |outcome, is_proven| {
+            let (stdout, stderr, took, aftermath) = (whole(""), whole(""), Duration::ZERO, Aftermath::default());
+            let reply = finished(&Finished { outcome, stdout, stderr, took, aftermath }, is_proven);
+            let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
+            (text.clone(), reply.meta.as_ref().expect("meta")["background_processes"].clone())
+        };
+        for outcome in [Outcome::Cancelled, Outcome::TimedOut(Duration::from_secs(2))] {
+            let (text, left) = ended(outcome.clone(), true);
+            assert!(text.contains("Everything it started was stopped too") && left == 0, "{text}");
+            let (text, left) = ended(outcome, false);
+            assert!(text.contains("nothing here proves that it has") && !text.contains("was stopped"), "{text}");
+            assert!(left.is_null(), "{left}");
+        }
+        assert_eq!(ended(Outcome::Exited(0), false), ("[exit 0]".to_owned(), json!(0)));
+    }
+
+    #[test]
     fn what_was_cut_is_said_where_it_was_cut() {
         let cut = Extract { total: 10, head: b"ab".to_vec(), cut: 6, tail: b"yz".to_vec(), invalid: 0 };
         let marker = "[… 6 bytes cut here. Next: run it again with its output in a file, or filter it with head, tail or \
@@ -270,7 +305,7 @@ mod tests {
         let bytes = Extract { total: 2, head: b"\xFF\n".to_vec(), cut: 0, tail: Vec::new(), invalid: 1 };
         let (took, aftermath) = (Duration::ZERO, Aftermath { left: Left::Processes(2), lost_to_memory: 3, full: None });
         let outcome = Outcome::Exited(0);
-        let reply = finished(&Finished { outcome, stdout: bytes, stderr: whole("no"), took, aftermath });
+        let reply = finished(&Finished { outcome, stdout: bytes, stderr: whole("no"), took, aftermath }, true);
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..3], ["\u{fffd}", "[stderr]", "no"]);
@@ -296,13 +331,16 @@ mod tests {
 
     #[test]
     fn a_timeout_says_what_to_do() {
-        let reply = finished(&Finished {
-            outcome: Outcome::TimedOut(Duration::from_millis(50)),
-            stdout: whole(""),
-            stderr: whole(""),
-            took: Duration::ZERO,
-            aftermath: Aftermath::default(),
-        });
+        let reply = finished(
+            &Finished {
+                outcome: Outcome::TimedOut(Duration::from_millis(50)),
+                stdout: whole(""),
+                stderr: whole(""),
+                took: Duration::ZERO,
+                aftermath: Aftermath::default(),
+            },
+            true,
+        );
         let [Content::Text(text)] = &reply.content[..] else { panic!("{reply:?}") };
         assert!(text.contains("after 50 ms") && text.ends_with("[exit 124]"), "{text}");
         assert!(!reply.failed);
