@@ -128,9 +128,10 @@ impl Place {
     }
 }
 
-/// What a file says; nothing where none was named.
+/// What a file says; nothing where none was named, as by an empty variable.
 #[cfg(feature = "mcp-http")]
 pub(super) fn file(named: Option<&Path>) -> Result<File, Failure> {
+    let named = named.filter(|path| !path.as_os_str().is_empty());
     let each = |faults: Vec<_>| faults.into_iter().map(|fault| Failure::new(fault).code(Code::Configuration));
     Ok(named.map(File::load).transpose().map_err(|faults| Failure::all(each(faults)))?.unwrap_or_default())
 }

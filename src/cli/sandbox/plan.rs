@@ -97,7 +97,7 @@ impl Plan {
         if self.verb == Verb::Create {
             Tenant::parse_new(self.name.as_str()).map_err(unmeant)?;
         }
-        let file = place::file(self.config.as_deref().filter(|path| !path.as_os_str().is_empty()))?;
+        let file = place::file(self.config.as_deref())?;
         let (text, done) = match (self.backend.planned(&file)?, self.verb.rehearsed(self.command.clone())) {
             (Kind::Linux, _) => (LINUX.to_owned(), Ok(())),
             (Kind::Jail(_), None) => (JAILS_BUNDLE.to_owned(), Ok(())),
